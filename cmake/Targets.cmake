@@ -1,0 +1,42 @@
+# Common settings of every target, and two helpers: railbreak_library() and railbreak_test().
+
+find_program(RAILBREAK_CCACHE ccache)
+if(RAILBREAK_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${RAILBREAK_CCACHE})
+endif()
+
+add_library(railbreak_settings INTERFACE)
+target_include_directories(railbreak_settings INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(
+    railbreak_settings INTERFACE -Wall -Wextra -Wconversion -Wswitch-enum -Werror -fno-omit-frame-pointer
+)
+target_compile_definitions(railbreak_settings INTERFACE _GNU_SOURCE)
+if(RAILBREAK_SANITIZE)
+    target_compile_options(
+        railbreak_settings INTERFACE -fsanitize=${RAILBREAK_SANITIZE} -fno-sanitize-recover=all
+    )
+    target_link_options(railbreak_settings INTERFACE -fsanitize=${RAILBREAK_SANITIZE})
+endif()
+
+# railbreak_library(NAME SOURCES a.cpp ... LINK libs ...)
+function(railbreak_library name)
+    cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC railbreak_settings ${arg_LINK})
+endfunction()
+
+# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab] [TIMEOUT seconds])
+# Links GoogleTest with its main(); registered with CTest as a whole.
+function(railbreak_test name)
+    cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 120)
+    endif()
+    if(NOT arg_LABELS)
+        set(arg_LABELS unit)
+    endif()
+    add_executable(${name} ${arg_SOURCES})
+    target_link_libraries(${name} PRIVATE railbreak_settings ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

@@ -1,0 +1,95 @@
+// The schedule: what every rank sends and receives, in which order, waiting for what.
+//
+// A rank has one or more *lanes*. A lane is a pair of engines on the rank's port: one that works through a list of
+// send steps strictly in order, one that works through a list of receive steps strictly in order. With one lane the
+// port carries at most one flow a side at a time (the exclusive port model of the OptCC paper). A plan with two lanes
+// lets a ring flow and a straggler flow share the port (the fluid model).
+//
+// The k-th step that rank a sends to rank b on a lane is the k-th step that b receives from a on that lane.
+//
+// A send step names, per lane, how many leading receive steps must have arrived before its data is valid ("after").
+// Because engines work in order, one count a lane says everything. The last of those receive steps may still be in
+// progress: an executor may forward the part that has arrived (cut-through), as long as every element it sends lies
+// outside the range that this step has yet to receive. Receive steps name send steps in the same way, for the rare
+// case in which an element must have left before it may be overwritten and causality alone does not ensure it.
+//
+// The same object is verified, simulated and executed. Every step is computed on its own in O(1): a rank can start
+// before it knows its last step, and no rank builds another rank's list.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace railbreak::collective {
+
+/// A member of the collective, 0 <= rank < ranks().
+using Rank = std::int32_t;
+
+/// Index of a lane of a rank.
+using Lane = std::int32_t;
+
+inline constexpr Lane kMaxLanes = 2;
+
+/// A contiguous range of the vector, in elements.
+struct Slice {
+    std::int64_t offset = 0;
+    std::int64_t count = 0;
+    [[nodiscard]] std::int64_t end() const { return offset + count; }
+    bool operator==(const Slice&) const = default;
+};
+
+/// What a step is for. Labels for people, traces and statistics; correctness never depends on them.
+enum class Stage : std::uint8_t {
+    kReduceScatter, ///< S1: ring hop, the receiver adds
+    kUpload,        ///< S2: healthy rank to straggler
+    kDownload,      ///< S3: straggler to healthy rank ("download" from the straggler, as in the paper's stage 3)
+    kAllGather,     ///< S4: ring hop, the receiver overwrites
+    kStarUp,        ///< bubble-filling chunk, own values of a healthy rank to the straggler, which adds
+    kStarDown,      ///< bubble-filling chunk, finished sum from the straggler to a healthy rank
+    kProbe,         ///< bandwidth measurement, not part of a collective
+};
+
+/// What the receiver does with the data.
+enum class Combine : std::uint8_t { kCopy, kReduce };
+
+/// For each lane, how many leading steps of the opposite queues of the same rank must be complete.
+using PrefixCounts = std::array<std::int64_t, kMaxLanes>;
+
+/// One entry of a send queue or of a receive queue.
+struct Step {
+    Rank peer = 0;               ///< the other end
+    Slice slice;                 ///< elements carried; an empty slice is skipped by both ends, without a message
+    Stage stage = Stage::kReduceScatter;
+    Combine combine = Combine::kCopy; ///< equal at both ends
+    PrefixCounts after{};        ///< send step: leading receive steps of each lane; receive step: leading send steps
+};
+
+/// An immutable plan for all ranks. Thread-safe: const member functions only.
+class Schedule {
+public:
+    Schedule() = default;
+    Schedule(const Schedule&) = delete;
+    Schedule& operator=(const Schedule&) = delete;
+    virtual ~Schedule() = default;
+
+    /// Short name of plan and parameters, for example "optcc-bs(k=4,straggler=3)".
+    [[nodiscard]] virtual std::string name() const = 0;
+    [[nodiscard]] virtual Rank ranks() const = 0;
+    /// Lanes of every rank, 1 <= lanes() <= kMaxLanes.
+    [[nodiscard]] virtual Lane lanes() const = 0;
+    /// Elements of the vector.
+    [[nodiscard]] virtual std::int64_t elements() const = 0;
+    /// Length of a send queue and of a receive queue. O(1).
+    [[nodiscard]] virtual std::int64_t send_count(Rank rank, Lane lane) const = 0;
+    [[nodiscard]] virtual std::int64_t receive_count(Rank rank, Lane lane) const = 0;
+    /// Entry `index` of a queue, 0 <= index < count. O(1), no allocation.
+    [[nodiscard]] virtual Step send_step(Rank rank, Lane lane, std::int64_t index) const = 0;
+    [[nodiscard]] virtual Step receive_step(Rank rank, Lane lane, std::int64_t index) const = 0;
+};
+
+/// "reduce-scatter", "upload", "download", "allgather", "star-up", "star-down", "probe".
+[[nodiscard]] std::string_view to_string(Stage stage);
+
+} // namespace railbreak::collective

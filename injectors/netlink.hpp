@@ -1,0 +1,79 @@
+// A request/acknowledge channel to the kernel's netlink, on raw sockets with libnl-3's message builder.
+//
+// libnl 3.7 folds errno into its own codes, drops the extended acknowledgement, and its tbf setter wraps at 34 Gbit/s
+// while reporting success. So messages are built with libnl (nl_msg, nla_*) and sent here: the kernel's errno and its
+// own words reach the user, and strict checking of dump requests is on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <linux/netlink.h>
+#include <netlink/msg.h>
+
+#include "base/error.hpp"
+#include "base/fd.hpp"
+
+namespace railbreak::injectors {
+
+/// Owns a libnl message.
+class NetlinkMessage {
+public:
+    /// An empty message of `type` (RTM_NEWLINK, ...) with NLM_F_* `flags`; REQUEST and ACK are added by the channel.
+    NetlinkMessage(int type, int flags);
+    /// A message from raw bytes (for example a journalled dump record), copied.
+    explicit NetlinkMessage(std::string_view raw);
+    [[nodiscard]] nl_msg* get() const { return message_.get(); }
+    [[nodiscard]] nlmsghdr* header() const;
+    /// Appends a fixed-size family header (ifinfomsg, tcmsg, rtmsg ...).
+    template <class Header> void append_header(const Header& header) { append_raw(&header, sizeof header); }
+    void put_u8(int attribute, std::uint8_t value);
+    void put_u16(int attribute, std::uint16_t value);
+    void put_u32(int attribute, std::uint32_t value);
+    void put_u64(int attribute, std::uint64_t value);
+    void put_string(int attribute, std::string_view value);
+    void put_bytes(int attribute, const void* data, std::size_t size);
+    /// Opens a nested attribute; close it with end_nest.
+    [[nodiscard]] nlattr* begin_nest(int attribute);
+    void end_nest(nlattr* nest);
+
+private:
+    void append_raw(const void* data, std::size_t size);
+    struct Free {
+        void operator()(nl_msg* message) const;
+    };
+    std::unique_ptr<nl_msg, Free> message_;
+};
+
+/// One netlink socket, bound to the network namespace that the calling thread was in when it was opened.
+class NetlinkChannel {
+public:
+    /// Opens a NETLINK_ROUTE socket in the present network namespace, with extended ack and strict checking.
+    [[nodiscard]] static Result<NetlinkChannel> open();
+    /// The same inside the network namespace that `netns_fd` refers to; the calling thread's namespace is restored.
+    [[nodiscard]] static Result<NetlinkChannel> open_in(int netns_fd);
+
+    /// Sends one request and waits for its acknowledgement. On failure the Error carries the kernel's errno (fact
+    /// "errno"), its extended-ack text if any, and `what` ("set eth0 down") in the sentence. EPERM maps to kRefused.
+    [[nodiscard]] Result<void> request(NetlinkMessage& message, std::string_view what);
+    /// Sends a dump request and calls `each` for every record; repeats the dump when the kernel marks it inconsistent
+    /// (NLM_F_DUMP_INTR), up to eight times, in which case `restart` is called first.
+    [[nodiscard]] Result<void> dump(NetlinkMessage& message, std::string_view what,
+                                    const std::function<void(const nlmsghdr&)>& each,
+                                    const std::function<void()>& restart);
+    /// The descriptor, for joining multicast groups and for poll.
+    [[nodiscard]] int fd() const { return fd_.get(); }
+
+private:
+    explicit NetlinkChannel(UniqueFd fd) : fd_(std::move(fd)) {}
+    UniqueFd fd_;
+    std::uint32_t sequence_ = 0;
+};
+
+/// errno as sent by the kernel in an Error made by NetlinkChannel, or 0 when the Error has none ("ENOENT" -> ENOENT).
+[[nodiscard]] int kernel_errno(const Error& error);
+
+} // namespace railbreak::injectors

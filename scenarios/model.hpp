@@ -1,0 +1,138 @@
+// The scenario as typed values (what the YAML says, with defaults filled in) and the plan (what will be done, with
+// every random choice made). The plan is stored with its hash: the same hash means the same experiment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/rational.hpp"
+#include "base/units.hpp"
+#include "kernels/dtype.hpp"
+
+namespace railbreak::scenarios {
+
+/// Phases of an algorithm's run. Warm-up iterations are recorded but never judged.
+enum class Phase : std::uint8_t { kWarmup, kSteady, kDegraded, kRecovered };
+/// "warmup", "steady", "degraded", "recovered".
+[[nodiscard]] std::string_view to_string(Phase phase);
+
+/// Kinds of fault this build knows.
+enum class FaultKind : std::uint8_t { kCap, kLinkDown };
+/// "cap", "link_down".
+[[nodiscard]] std::string_view to_string(FaultKind kind);
+
+/// Which side of a port a fault acts on, seen from the host.
+enum class Direction : std::uint8_t { kSend, kReceive, kBoth };
+/// "send", "receive", "both".
+[[nodiscard]] std::string_view to_string(Direction direction);
+
+/// The cluster the scenario wants.
+struct ClusterSpec {
+    std::int32_t hosts = 0;            ///< 2..64 in the lab
+    std::int32_t nics_per_host = 1;    ///< rails; data flows over NIC 0 today
+    BitRate rate;                      ///< line rate of every NIC, each direction
+    std::int32_t mtu_bytes = 1500;
+};
+
+/// Iterations of one algorithm by phase.
+struct IterationCounts {
+    std::int32_t warmup = 1;
+    std::int32_t steady = 3;
+    std::int32_t degraded = 3;
+    std::int32_t recovered = 3;
+};
+
+/// What runs on the cluster.
+struct WorkloadSpec {
+    ByteCount bytes;                      ///< size of each rank's vector; a multiple of the element size
+    Dtype dtype = Dtype::kFloat32;
+    std::vector<std::string> algorithms;  ///< names from the algorithm registry, in order
+    IterationCounts iterations;
+    Nanoseconds iteration_timeout{0};     ///< an iteration that takes longer is a failure
+};
+
+/// A target as written: a host by index or left to the seed.
+struct TargetSpec {
+    std::optional<std::int32_t> host;  ///< empty: "random", chosen from the seed
+    std::int32_t nic = 0;
+};
+
+/// One fault as written.
+struct FaultSpec {
+    std::string name;
+    FaultKind kind = FaultKind::kCap;
+    TargetSpec target;
+    Direction direction = Direction::kBoth;       ///< cap only
+    std::optional<BitRate> rate;                  ///< cap: new line rate ...
+    std::optional<Rational> fraction;             ///< ... or as a fraction of the cluster's rate, in (0, 1]
+    /// When: from before the first to after the last degraded iteration (empty `at_iteration`), or
+    /// `offset` after the start of degraded iteration `at_iteration` (1-based), for `duration`.
+    std::optional<std::int32_t> at_iteration;
+    Nanoseconds offset{0};
+    std::optional<Nanoseconds> duration;          ///< required with at_iteration
+};
+
+/// A measured quantity that an expectation may limit.
+enum class Metric : std::uint8_t {
+    kOverheadExclusive, ///< time / lower bound in the paper's port model
+    kOverheadFluid,     ///< time / lower bound in the fluid port model
+    kVsHealthy,         ///< time / median time of the ring in its steady phase
+    kVsSteady,          ///< time / median time of the same algorithm in its steady phase
+};
+/// "overhead_exclusive", "overhead_fluid", "vs_healthy", "vs_steady".
+[[nodiscard]] std::string_view to_string(Metric metric);
+
+/// A limit on the median of a metric over one phase of one algorithm (or of every algorithm).
+struct Expectation {
+    std::optional<std::string> algorithm;  ///< empty: each algorithm of the scenario
+    Phase phase = Phase::kDegraded;
+    Metric metric = Metric::kOverheadExclusive;
+    std::optional<double> min;
+    std::optional<double> max;             ///< at least one of min, max
+};
+
+/// A whole scenario file.
+struct Scenario {
+    std::int32_t version = 1;
+    std::string name;
+    std::string description;
+    ClusterSpec cluster;
+    WorkloadSpec workload;
+    std::vector<FaultSpec> faults;
+    std::vector<Expectation> expectations;
+    Nanoseconds lease{0};                  ///< time limit of every fault without renewal
+    std::string source_text;               ///< the file as read
+    std::string source_name;               ///< path or "-" as given
+};
+
+/// One fault with every choice made.
+struct PlannedFault {
+    std::int32_t id = 0;                   ///< index in Plan::faults
+    std::string name;
+    FaultKind kind = FaultKind::kCap;
+    std::int32_t host = 0;
+    std::int32_t nic = 0;
+    Direction direction = Direction::kBoth;
+    BitRate rate;                          ///< cap: the new line rate
+    std::optional<std::int32_t> at_iteration;
+    Nanoseconds offset{0};
+    std::optional<Nanoseconds> duration;
+};
+
+/// What will be done.
+struct Plan {
+    std::string scenario_name;
+    std::uint64_t seed = 0;
+    ClusterSpec cluster;
+    WorkloadSpec workload;
+    std::vector<PlannedFault> faults;
+    std::vector<Expectation> expectations;
+    Nanoseconds lease{0};
+    std::string canonical_json;            ///< keys sorted, no spaces; same plan, same bytes
+    std::string hash;                      ///< hex digest (XXH3-128) of canonical_json
+};
+
+} // namespace railbreak::scenarios
