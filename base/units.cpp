@@ -46,9 +46,9 @@ template <std::size_t N> std::string names_of(const std::array<Unit, N>& units) 
     return names;
 }
 
-template <std::size_t N>
-Result<std::uint64_t> parse_quantity(std::string_view text, std::string_view what, std::string_view example,
-                                     const std::array<Unit, N>& units) {
+template <std::size_t N> Result<std::uint64_t> parse_quantity(std::string_view text, std::string_view what,
+                                                              std::string_view example,
+                                                              const std::array<Unit, N>& units) {
     const auto bad = [&](std::string_view why) {
         return fail(Error(ErrorKind::kInput, fmt::format("\"{}\" is not a {}: {}", text, what, why))
                         .advise(fmt::format("write a number and a unit without a sign, like {} (units: {})", example,

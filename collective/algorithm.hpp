@@ -18,11 +18,11 @@ namespace railbreak::collective {
 /// What an algorithm may know when it plans.
 struct PlanRequest {
     Topology topology;
-    std::int64_t elements = 0;       ///< of the vector, > 0
+    std::int64_t elements = 0; ///< of the vector, > 0
     std::uint32_t element_bytes = 4;
-    BitRate healthy_goodput;         ///< measured payload rate of a healthy port, one direction
-    Nanoseconds flow_overhead{0};    ///< port occupancy added to each flow (o in the cost model)
-    Nanoseconds flow_latency{0};     ///< from the end of a flow to usable data (L in the cost model)
+    BitRate healthy_goodput;      ///< measured payload rate of a healthy port, one direction
+    Nanoseconds flow_overhead{0}; ///< port occupancy added to each flow (o in the cost model)
+    Nanoseconds flow_latency{0};  ///< from the end of a flow to usable data (L in the cost model)
     /// Plan parameters forced by the user, for example {"plan","bs"}, {"k","4"}; empty means: choose.
     std::vector<std::pair<std::string, std::string>> options;
 };
@@ -30,8 +30,8 @@ struct PlanRequest {
 /// A schedule and what its maker expects of it.
 struct Plan {
     std::unique_ptr<const Schedule> schedule;
-    Nanoseconds predicted{0};   ///< time predicted by the cost model
-    std::string reason;         ///< one line: why this plan and these parameters
+    Nanoseconds predicted{0}; ///< time predicted by the cost model
+    std::string reason;       ///< one line: why this plan and these parameters
 };
 
 /// One way of doing AllReduce.

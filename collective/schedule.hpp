@@ -59,11 +59,11 @@ using PrefixCounts = std::array<std::int64_t, kMaxLanes>;
 
 /// One entry of a send queue or of a receive queue.
 struct Step {
-    Rank peer = 0;               ///< the other end
-    Slice slice;                 ///< elements carried; an empty slice is skipped by both ends, without a message
+    Rank peer = 0; ///< the other end
+    Slice slice;   ///< elements carried; an empty slice is skipped by both ends, without a message
     Stage stage = Stage::kReduceScatter;
     Combine combine = Combine::kCopy; ///< equal at both ends
-    PrefixCounts after{};        ///< send step: leading receive steps of each lane; receive step: leading send steps
+    PrefixCounts after{}; ///< send step: leading receive steps of each lane; receive step: leading send steps
 };
 
 /// An immutable plan for all ranks. Thread-safe: const member functions only.

@@ -31,9 +31,9 @@ enum class Direction : std::uint8_t { kSend, kReceive, kBoth };
 
 /// The cluster the scenario wants.
 struct ClusterSpec {
-    std::int32_t hosts = 0;            ///< 2..64 in the lab
-    std::int32_t nics_per_host = 1;    ///< rails; data flows over NIC 0 today
-    BitRate rate;                      ///< line rate of every NIC, each direction
+    std::int32_t hosts = 0;         ///< 2..64 in the lab
+    std::int32_t nics_per_host = 1; ///< rails; data flows over NIC 0 today
+    BitRate rate;                   ///< line rate of every NIC, each direction
     std::int32_t mtu_bytes = 1500;
 };
 
@@ -47,16 +47,16 @@ struct IterationCounts {
 
 /// What runs on the cluster.
 struct WorkloadSpec {
-    ByteCount bytes;                      ///< size of each rank's vector; a multiple of the element size
+    ByteCount bytes; ///< size of each rank's vector; a multiple of the element size
     Dtype dtype = Dtype::kFloat32;
-    std::vector<std::string> algorithms;  ///< names from the algorithm registry, in order
+    std::vector<std::string> algorithms; ///< names from the algorithm registry, in order
     IterationCounts iterations;
-    Nanoseconds iteration_timeout{0};     ///< an iteration that takes longer is a failure
+    Nanoseconds iteration_timeout{0}; ///< an iteration that takes longer is a failure
 };
 
 /// A target as written: a host by index or left to the seed.
 struct TargetSpec {
-    std::optional<std::int32_t> host;  ///< empty: "random", chosen from the seed
+    std::optional<std::int32_t> host; ///< empty: "random", chosen from the seed
     std::int32_t nic = 0;
 };
 
@@ -65,14 +65,14 @@ struct FaultSpec {
     std::string name;
     FaultKind kind = FaultKind::kCap;
     TargetSpec target;
-    Direction direction = Direction::kBoth;       ///< cap only
-    std::optional<BitRate> rate;                  ///< cap: new line rate ...
-    std::optional<Rational> fraction;             ///< ... or as a fraction of the cluster's rate, in (0, 1]
+    Direction direction = Direction::kBoth; ///< cap only
+    std::optional<BitRate> rate;            ///< cap: new line rate ...
+    std::optional<Rational> fraction;       ///< ... or as a fraction of the cluster's rate, in (0, 1]
     /// When: from before the first to after the last degraded iteration (empty `at_iteration`), or
     /// `offset` after the start of degraded iteration `at_iteration` (1-based), for `duration`.
     std::optional<std::int32_t> at_iteration;
     Nanoseconds offset{0};
-    std::optional<Nanoseconds> duration;          ///< required with at_iteration
+    std::optional<Nanoseconds> duration; ///< required with at_iteration
 };
 
 /// A measured quantity that an expectation may limit.
@@ -87,11 +87,11 @@ enum class Metric : std::uint8_t {
 
 /// A limit on the median of a metric over one phase of one algorithm (or of every algorithm).
 struct Expectation {
-    std::optional<std::string> algorithm;  ///< empty: each algorithm of the scenario
+    std::optional<std::string> algorithm; ///< empty: each algorithm of the scenario
     Phase phase = Phase::kDegraded;
     Metric metric = Metric::kOverheadExclusive;
     std::optional<double> min;
-    std::optional<double> max;             ///< at least one of min, max
+    std::optional<double> max; ///< at least one of min, max
 };
 
 /// A whole scenario file.
@@ -103,20 +103,20 @@ struct Scenario {
     WorkloadSpec workload;
     std::vector<FaultSpec> faults;
     std::vector<Expectation> expectations;
-    Nanoseconds lease{0};                  ///< time limit of every fault without renewal
-    std::string source_text;               ///< the file as read
-    std::string source_name;               ///< path or "-" as given
+    Nanoseconds lease{0};    ///< time limit of every fault without renewal
+    std::string source_text; ///< the file as read
+    std::string source_name; ///< path or "-" as given
 };
 
 /// One fault with every choice made.
 struct PlannedFault {
-    std::int32_t id = 0;                   ///< index in Plan::faults
+    std::int32_t id = 0; ///< index in Plan::faults
     std::string name;
     FaultKind kind = FaultKind::kCap;
     std::int32_t host = 0;
     std::int32_t nic = 0;
     Direction direction = Direction::kBoth;
-    BitRate rate;                          ///< cap: the new line rate
+    BitRate rate; ///< cap: the new line rate
     std::optional<std::int32_t> at_iteration;
     Nanoseconds offset{0};
     std::optional<Nanoseconds> duration;
@@ -131,8 +131,8 @@ struct Plan {
     std::vector<PlannedFault> faults;
     std::vector<Expectation> expectations;
     Nanoseconds lease{0};
-    std::string canonical_json;            ///< keys sorted, no spaces; same plan, same bytes
-    std::string hash;                      ///< hex digest (XXH3-128) of canonical_json
+    std::string canonical_json; ///< keys sorted, no spaces; same plan, same bytes
+    std::string hash;           ///< hex digest (XXH3-128) of canonical_json
 };
 
 } // namespace railbreak::scenarios

@@ -12,33 +12,33 @@ namespace railbreak::record {
 
 /// One execution of one plan.
 struct RunRow {
-    std::int64_t id = 0;                ///< primary key, assigned by the recorder
-    std::string run_id;                 ///< sortable by time: "20260131T123456Z-half-rate-nic-3f9c"
+    std::int64_t id = 0; ///< primary key, assigned by the recorder
+    std::string run_id;  ///< sortable by time: "20260131T123456Z-half-rate-nic-3f9c"
     std::string scenario_name;
-    std::string scenario_text;          ///< the file as read
-    std::string plan_json;              ///< canonical expanded plan
+    std::string scenario_text; ///< the file as read
+    std::string plan_json;     ///< canonical expanded plan
     std::string plan_hash;
     std::uint64_t seed = 0;
-    std::string backend;                ///< "lab", later "ssh", "slurm", "sim"
-    std::string version;                ///< version and commit of railbreak
+    std::string backend; ///< "lab", later "ssh", "slurm", "sim"
+    std::string version; ///< version and commit of railbreak
     std::string command_line;
-    std::string environment_json;       ///< kernel, CPU, compiler, NCCL_* ...
+    std::string environment_json; ///< kernel, CPU, compiler, NCCL_* ...
     std::int64_t started_realtime_ns = 0;
     std::int64_t finished_realtime_ns = 0; ///< 0 while running, or when the controller died
     std::int32_t hosts = 0;
-    std::int64_t bytes = 0;             ///< of each rank's vector
+    std::int64_t bytes = 0; ///< of each rank's vector
     std::string dtype;
-    std::int64_t rate_bits_per_s = 0;   ///< line rate of a healthy NIC
+    std::int64_t rate_bits_per_s = 0; ///< line rate of a healthy NIC
 };
 
 struct HostRow {
-    std::int64_t run = 0;               ///< RunRow::id
-    std::int32_t host = 0;              ///< index in the plan
-    std::string name;                   ///< "h0"
+    std::int64_t run = 0;  ///< RunRow::id
+    std::int32_t host = 0; ///< index in the plan
+    std::string name;      ///< "h0"
     std::string boot_id;
-    std::string netns;                  ///< inode of the network namespace
-    std::int64_t clock_offset_ns = 0;   ///< host's monotonic clock minus the controller's
-    std::int64_t clock_error_ns = 0;    ///< half of the smallest round trip
+    std::string netns;                ///< inode of the network namespace
+    std::int64_t clock_offset_ns = 0; ///< host's monotonic clock minus the controller's
+    std::int64_t clock_error_ns = 0;  ///< half of the smallest round trip
 };
 
 struct NicRow {
@@ -47,9 +47,9 @@ struct NicRow {
     std::int32_t nic = 0;
     std::string name;
     std::string mac;
-    std::string address;                ///< IPv4 of the data plane
+    std::string address; ///< IPv4 of the data plane
     std::int64_t line_rate_bits_per_s = 0;
-    std::int64_t send_goodput_bits_per_s = 0;     ///< measured healthy payload rate
+    std::int64_t send_goodput_bits_per_s = 0; ///< measured healthy payload rate
     std::int64_t receive_goodput_bits_per_s = 0;
 };
 
@@ -62,59 +62,59 @@ struct RankRow {
 
 /// One application of one fault: the evidence. One row per algorithm that the fault was applied under.
 struct InjectionRow {
-    std::int64_t id = 0;                ///< assigned by the recorder
+    std::int64_t id = 0; ///< assigned by the recorder
     std::int64_t run = 0;
-    std::int32_t fault = 0;             ///< index in the plan
+    std::int32_t fault = 0; ///< index in the plan
     std::string name;
-    std::string kind;                   ///< "cap", "link_down"
-    std::string algorithm;              ///< algorithm running meanwhile
+    std::string kind;      ///< "cap", "link_down"
+    std::string algorithm; ///< algorithm running meanwhile
     std::int32_t host = 0;
     std::int32_t nic = 0;
-    std::string direction;              ///< "send", "receive", "both", or empty
-    std::int64_t wanted_rate_bits_per_s = 0;      ///< cap
+    std::string direction;                   ///< "send", "receive", "both", or empty
+    std::int64_t wanted_rate_bits_per_s = 0; ///< cap
     std::int64_t ordered_at = 0;
-    std::int64_t applied_at = 0;        ///< the last kernel call returned
-    std::int64_t observed_at = 0;       ///< seen in read-back and, where it applies, in carrier or goodput
+    std::int64_t applied_at = 0;  ///< the last kernel call returned
+    std::int64_t observed_at = 0; ///< seen in read-back and, where it applies, in carrier or goodput
     std::int64_t reverted_at = 0;
-    std::int64_t restored_at = 0;       ///< former state verified
-    std::string mechanism;              ///< "htb class change", "ifb + htb", "IFF_UP"
-    std::string realism;                ///< "wire", "port", "driver", "process", "pretended"
-    std::string data_path;              ///< "kernel TCP", ...
-    std::string observation_json;       ///< read-back values, carrier, drops
-    std::int64_t measured_send_bits_per_s = 0;    ///< goodput of the port while the fault was on, 0 if not measured
+    std::int64_t restored_at = 0;              ///< former state verified
+    std::string mechanism;                     ///< "htb class change", "ifb + htb", "IFF_UP"
+    std::string realism;                       ///< "wire", "port", "driver", "process", "pretended"
+    std::string data_path;                     ///< "kernel TCP", ...
+    std::string observation_json;              ///< read-back values, carrier, drops
+    std::int64_t measured_send_bits_per_s = 0; ///< goodput of the port while the fault was on, 0 if not measured
     std::int64_t measured_receive_bits_per_s = 0;
-    std::string error;                  ///< reason when it was not applied, not observed or not restored
+    std::string error; ///< reason when it was not applied, not observed or not restored
 };
 
 struct EventRow {
     std::int64_t run = 0;
     std::int64_t at = 0;
-    std::string level;                  ///< "info", "warning", "error"
-    std::string source;                 ///< "controller", "agent h3", "rank 3"
-    std::string kind;                   ///< short fixed word: "agent_hello", "phase", "fault_applied", ...
+    std::string level;  ///< "info", "warning", "error"
+    std::string source; ///< "controller", "agent h3", "rank 3"
+    std::string kind;   ///< short fixed word: "agent_hello", "phase", "fault_applied", ...
     std::string text;
     std::string facts_json;
 };
 
 /// One AllReduce. duration = latest end - earliest start over all ranks, clock offsets removed.
 struct IterationRow {
-    std::int64_t id = 0;                ///< assigned by the recorder
+    std::int64_t id = 0; ///< assigned by the recorder
     std::int64_t run = 0;
     std::string algorithm;
-    std::string phase;                  ///< "warmup", "steady", "degraded", "recovered", "comparison"
-    std::int32_t iteration = 0;         ///< 1-based within algorithm and phase
-    std::string schedule;               ///< Schedule::name()
+    std::string phase;          ///< "warmup", "steady", "degraded", "recovered", "comparison"
+    std::int32_t iteration = 0; ///< 1-based within algorithm and phase
+    std::string schedule;       ///< Schedule::name()
     std::int64_t started_at = 0;
     std::int64_t duration_ns = 0;
-    std::string expected_digest;        ///< of the independent reference
-    bool correct = false;               ///< every rank's digest equals it
-    std::string error;                  ///< non-empty: the iteration failed, and why
+    std::string expected_digest; ///< of the independent reference
+    bool correct = false;        ///< every rank's digest equals it
+    std::string error;           ///< non-empty: the iteration failed, and why
 };
 
 struct RankIterationRow {
-    std::int64_t iteration = 0;         ///< IterationRow::id
+    std::int64_t iteration = 0; ///< IterationRow::id
     std::int32_t rank = 0;
-    std::int64_t started_at = 0;        ///< controller's clock
+    std::int64_t started_at = 0; ///< controller's clock
     std::int64_t ended_at = 0;
     std::int64_t bytes_sent = 0;
     std::int64_t bytes_received = 0;
@@ -126,8 +126,8 @@ struct CounterRow {
     std::int32_t host = 0;
     std::int32_t nic = 0;
     std::int64_t at = 0;
-    std::string source;                 ///< "rtnl_link_stats64", "qdisc htb 1:1"
-    std::string name;                   ///< "tx_bytes", "rx_bytes", "tx_dropped", "carrier_changes", ...
+    std::string source; ///< "rtnl_link_stats64", "qdisc htb 1:1"
+    std::string name;   ///< "tx_bytes", "rx_bytes", "tx_dropped", "carrier_changes", ...
     std::int64_t value = 0;
 };
 
@@ -136,20 +136,20 @@ struct BoundRow {
     std::int64_t run = 0;
     std::string algorithm;
     std::string phase;
-    std::string name;                   ///< "Theorem 6", "fluid spanning tree"
-    std::string model;                  ///< "exclusive" or "fluid"
-    std::string branch;                 ///< which term binds
-    double slowdown = 1.0;              ///< measured ell of the slowest port
-    double time_over_n = 0;             ///< T/n
-    std::int64_t time_ns = 0;           ///< at the measured healthy goodput
+    std::string name;         ///< "Theorem 6", "fluid spanning tree"
+    std::string model;        ///< "exclusive" or "fluid"
+    std::string branch;       ///< which term binds
+    double slowdown = 1.0;    ///< measured ell of the slowest port
+    double time_over_n = 0;   ///< T/n
+    std::int64_t time_ns = 0; ///< at the measured healthy goodput
 };
 
 struct VerdictRow {
     std::int64_t run = 0;
-    std::string scope;                  ///< "run", "teardown", "expectation", "correctness", "fault", "bound"
-    std::string subject;                ///< algorithm/phase or fault name; empty for scope "run"
-    std::string verdict;                ///< "pass", "fail", "inconclusive", "invalid", "refused", "aborted"
-    std::string reason;                 ///< one line; never empty for anything but pass
+    std::string scope;   ///< "run", "teardown", "expectation", "correctness", "fault", "bound"
+    std::string subject; ///< algorithm/phase or fault name; empty for scope "run"
+    std::string verdict; ///< "pass", "fail", "inconclusive", "invalid", "refused", "aborted"
+    std::string reason;  ///< one line; never empty for anything but pass
     std::optional<double> measured;
     std::optional<double> limit_min;
     std::optional<double> limit_max;
