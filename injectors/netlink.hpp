@@ -5,11 +5,13 @@
 // own words reach the user, and strict checking of dump requests is on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <linux/netlink.h>
 #include <netlink/msg.h>
@@ -59,6 +61,10 @@ public:
     /// Sends one request and waits for its acknowledgement. On failure the Error carries the kernel's errno (fact
     /// "errno"), its extended-ack text if any, and `what` ("set eth0 down") in the sentence. EPERM maps to kRefused.
     [[nodiscard]] Result<void> request(NetlinkMessage& message, std::string_view what);
+    /// Sends one get request (RTM_GETLINK by name, ...) and calls `each` for every answer before the acknowledgement.
+    /// Errors as request().
+    [[nodiscard]] Result<void> query(NetlinkMessage& message, std::string_view what,
+                                     const std::function<void(const nlmsghdr&)>& each);
     /// Sends a dump request and calls `each` for every record; repeats the dump when the kernel marks it inconsistent
     /// (NLM_F_DUMP_INTR), up to eight times, in which case `restart` is called first.
     [[nodiscard]] Result<void> dump(NetlinkMessage& message, std::string_view what,
@@ -69,9 +75,17 @@ public:
 
 private:
     explicit NetlinkChannel(UniqueFd fd) : fd_(std::move(fd)) {}
+    /// Stamps a sequence number on the message and sends it.
+    [[nodiscard]] Result<void> send(NetlinkMessage& message, std::string_view what);
+    /// Hands every record that answers the last request to `each` until its end (ACK, error or DONE). Gives true when
+    /// the kernel marked any record as part of an inconsistent dump.
+    [[nodiscard]] Result<bool> receive(std::string_view what, const std::function<void(const nlmsghdr&)>& each);
     UniqueFd fd_;
     std::uint32_t sequence_ = 0;
 };
+
+/// Index of the interface `name` in the channel's network namespace. Error kInput with errno=ENODEV when there is none.
+[[nodiscard]] Result<int> interface_index(NetlinkChannel& channel, std::string_view name);
 
 /// errno as sent by the kernel in an Error made by NetlinkChannel, or 0 when the Error has none ("ENOENT" -> ENOENT).
 [[nodiscard]] int kernel_errno(const Error& error);
