@@ -35,8 +35,14 @@ std::string to_iso8601(Nanoseconds since_epoch) {
                        utc.tm_hour, utc.tm_min, utc.tm_sec, (since_epoch - seconds).count());
 }
 
+Deadline Deadline::after(Nanoseconds budget) {
+    const Nanoseconds now = monotonic_now();
+    return Deadline(budget > Nanoseconds::max() - now ? Nanoseconds::max() : now + budget);
+}
+
 Nanoseconds Deadline::left() const {
-    return std::max(when_ - monotonic_now(), Nanoseconds::zero());
+    const Nanoseconds now = monotonic_now();
+    return when_ > now ? when_ - now : Nanoseconds::zero();
 }
 
 int Deadline::poll_timeout_ms() const {

@@ -21,8 +21,8 @@ using Nanoseconds = std::chrono::nanoseconds;
 /// A point on the monotonic clock after which a wait must end. Every wait in railbreak takes one.
 class Deadline {
 public:
-    /// Ends `budget` from now.
-    [[nodiscard]] static Deadline after(Nanoseconds budget) { return Deadline(monotonic_now() + budget); }
+    /// Ends `budget` from now; a budget beyond the end of the clock means its end.
+    [[nodiscard]] static Deadline after(Nanoseconds budget);
     /// Ends at the given monotonic time.
     [[nodiscard]] static Deadline at(Nanoseconds when) { return Deadline(when); }
 

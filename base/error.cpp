@@ -1,5 +1,6 @@
 #include "base/error.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -33,6 +34,9 @@ std::string Error::to_line() const {
     if (!advice_.empty()) {
         line += "; " + advice_;
     }
+    // Messages of libraries and of peers may hold line breaks or terminal escapes.
+    std::ranges::replace_if(
+        line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
     return line;
 }
 
@@ -45,9 +49,11 @@ tl::unexpected<Error> fail(Error&& error) {
 }
 
 tl::unexpected<Error> fail_errno(ErrorKind kind, std::string_view what, int errno_value) {
+    // Both are null for a number that the C library does not know.
     const char* name = ::strerrorname_np(errno_value);
-    return tl::unexpected<Error>(Error(kind, fmt::format("cannot {}: {}", what, ::strerrordesc_np(errno_value)))
-                                     .with("errno", name != nullptr ? name : std::to_string(errno_value)));
+    const char* text = ::strerrordesc_np(errno_value);
+    return fail(Error(kind, fmt::format("cannot {}: {}", what, text != nullptr ? text : "unknown error"))
+                    .with("errno", name != nullptr ? name : std::to_string(errno_value)));
 }
 
 std::string_view to_string(ErrorKind kind) {

@@ -41,7 +41,7 @@ public:
     [[nodiscard]] const std::string& advice() const { return advice_; }
     [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& facts() const { return facts_; }
 
-    /// One line for people: message, facts in brackets, advice.
+    /// One line for people: message, facts in brackets, advice. Control characters become spaces.
     [[nodiscard]] std::string to_line() const;
 
 private:

@@ -25,7 +25,7 @@ public:
     [[nodiscard]] bool valid() const { return fd_ >= 0; }
     /// Gives up ownership and returns the descriptor.
     [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-    /// Closes the present descriptor, if any, and takes over `fd`.
+    /// Closes the present descriptor, if any, and takes over `fd`, which must be another one. Keeps errno.
     void reset(int fd = -1);
 
 private:

@@ -1,6 +1,8 @@
 #include "base/units.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -38,6 +40,54 @@ constexpr std::array<Unit, 9> kByteUnits{{{"B", 1},
 constexpr std::array<Unit, 5> kDurationUnits{
     {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}}};
 
+/// A spelling that people write elsewhere, and what they most likely mean here.
+struct Alias {
+    std::string_view spelling;
+    std::string_view unit;
+};
+
+constexpr std::array<Alias, 24> kAliases{
+    {{"bps", "bit/s"},   {"bit", "bit/s"},   {"b/s", "bit/s"},   {"kbps", "kbit/s"}, {"kbit", "kbit/s"},
+     {"kb/s", "kbit/s"}, {"Mbps", "Mbit/s"}, {"Mbit", "Mbit/s"}, {"Mb/s", "Mbit/s"}, {"Gbps", "Gbit/s"},
+     {"Gbit", "Gbit/s"}, {"Gb/s", "Gbit/s"}, {"MBps", "MB/s"},   {"GBps", "GB/s"},   {"K", "KiB"},
+     {"M", "MiB"},       {"G", "GiB"},       {"T", "TiB"},       {"bytes", "B"},     {"sec", "s"},
+     {"seconds", "s"},   {"m", "min"},       {"minutes", "min"}, {"usec", "us"}}};
+
+bool same_letters(std::string_view a, std::string_view b) {
+    return std::ranges::equal(a, b,
+                              [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+/// " (did you mean Mbit/s or MB/s?)" for units of this table that `wrong` resembles, or nothing. A spelling that
+/// matches letter for letter wins over one that differs in case, since case tells bits from bytes.
+template <std::size_t N> std::string did_you_mean(std::string_view wrong, const std::array<Unit, N>& units) {
+    std::string near;
+    const auto add = [&](std::string_view name) {
+        const bool ours = std::ranges::any_of(units, [&](const Unit& unit) { return unit.name == name; });
+        if (ours && near.find(name) == std::string::npos) {
+            near += fmt::format("{}{}", near.empty() ? "" : " or ", name);
+        }
+    };
+    for (const Alias& alias : kAliases) {
+        if (alias.spelling == wrong) {
+            add(alias.unit);
+        }
+    }
+    if (near.empty()) {
+        for (const Alias& alias : kAliases) {
+            if (same_letters(alias.spelling, wrong)) {
+                add(alias.unit);
+            }
+        }
+        for (const Unit& unit : units) {
+            if (same_letters(unit.name, wrong)) {
+                add(unit.name);
+            }
+        }
+    }
+    return near.empty() ? "" : fmt::format(" (did you mean {}?)", near);
+}
+
 template <std::size_t N> std::string names_of(const std::array<Unit, N>& units) {
     std::string names;
     for (const Unit& unit : units) {
@@ -72,7 +122,7 @@ template <std::size_t N> Result<std::uint64_t> parse_quantity(std::string_view t
         }
     }
     if (!scale) {
-        return bad(fmt::format("unknown unit \"{}\"", unit_name));
+        return bad(fmt::format("unknown unit \"{}\"{}", unit_name, did_you_mean(unit_name, units)));
     }
     if (digits_end > 24) {
         return bad("the number has too many digits");
@@ -91,13 +141,21 @@ template <std::size_t N> Result<std::uint64_t> parse_quantity(std::string_view t
     return static_cast<std::uint64_t>(numerator(value));
 }
 
+/// Four significant digits and the largest unit that keeps the number at 1 or more.
 std::string with_prefix(double value, double step, std::initializer_list<std::string_view> units) {
-    auto unit = units.begin();
+    const auto digits = [](double number) {
+        return number < 10'000 ? fmt::format("{:.4g}", number) : fmt::format("{:.0f}", number); // never "1.2e+04"
+    };
+    const auto* unit = units.begin();
     while (value >= step && unit + 1 != units.end()) {
         value /= step;
         ++unit;
     }
-    return fmt::format("{:.4g} {}", value, *unit);
+    if (digits(value) == digits(step) && unit + 1 != units.end()) { // 999.99 us is 1 ms after rounding
+        value /= step;
+        ++unit;
+    }
+    return fmt::format("{} {}", digits(value), *unit);
 }
 
 } // namespace
