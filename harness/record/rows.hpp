@@ -29,6 +29,8 @@ struct RunRow {
     std::int64_t bytes = 0; ///< of each rank's vector
     std::string dtype;
     std::int64_t rate_bits_per_s = 0; ///< line rate of a healthy NIC
+
+    bool operator==(const RunRow&) const = default;
 };
 
 struct HostRow {
@@ -39,6 +41,8 @@ struct HostRow {
     std::string netns;                ///< inode of the network namespace
     std::int64_t clock_offset_ns = 0; ///< host's monotonic clock minus the controller's
     std::int64_t clock_error_ns = 0;  ///< half of the smallest round trip
+
+    bool operator==(const HostRow&) const = default;
 };
 
 struct NicRow {
@@ -51,6 +55,8 @@ struct NicRow {
     std::int64_t line_rate_bits_per_s = 0;
     std::int64_t send_goodput_bits_per_s = 0; ///< measured healthy payload rate
     std::int64_t receive_goodput_bits_per_s = 0;
+
+    bool operator==(const NicRow&) const = default;
 };
 
 struct RankRow {
@@ -58,6 +64,8 @@ struct RankRow {
     std::int32_t rank = 0;
     std::int32_t host = 0;
     std::int64_t pid = 0;
+
+    bool operator==(const RankRow&) const = default;
 };
 
 /// One application of one fault: the evidence. One row per algorithm that the fault was applied under.
@@ -84,6 +92,8 @@ struct InjectionRow {
     std::int64_t measured_send_bits_per_s = 0; ///< goodput of the port while the fault was on, 0 if not measured
     std::int64_t measured_receive_bits_per_s = 0;
     std::string error; ///< reason when it was not applied, not observed or not restored
+
+    bool operator==(const InjectionRow&) const = default;
 };
 
 struct EventRow {
@@ -94,6 +104,8 @@ struct EventRow {
     std::string kind;   ///< short fixed word: "agent_hello", "phase", "fault_applied", ...
     std::string text;
     std::string facts_json;
+
+    bool operator==(const EventRow&) const = default;
 };
 
 /// One AllReduce. duration = latest end - earliest start over all ranks, clock offsets removed.
@@ -109,6 +121,8 @@ struct IterationRow {
     std::string expected_digest; ///< of the independent reference
     bool correct = false;        ///< every rank's digest equals it
     std::string error;           ///< non-empty: the iteration failed, and why
+
+    bool operator==(const IterationRow&) const = default;
 };
 
 struct RankIterationRow {
@@ -119,6 +133,8 @@ struct RankIterationRow {
     std::int64_t bytes_sent = 0;
     std::int64_t bytes_received = 0;
     std::string digest;
+
+    bool operator==(const RankIterationRow&) const = default;
 };
 
 struct CounterRow {
@@ -129,6 +145,8 @@ struct CounterRow {
     std::string source; ///< "rtnl_link_stats64", "qdisc htb 1:1"
     std::string name;   ///< "tx_bytes", "rx_bytes", "tx_dropped", "carrier_changes", ...
     std::int64_t value = 0;
+
+    bool operator==(const CounterRow&) const = default;
 };
 
 /// A lower bound for one algorithm's phase at the measured goodput.
@@ -142,6 +160,8 @@ struct BoundRow {
     double slowdown = 1.0;    ///< measured ell of the slowest port
     double time_over_n = 0;   ///< T/n
     std::int64_t time_ns = 0; ///< at the measured healthy goodput
+
+    bool operator==(const BoundRow&) const = default;
 };
 
 struct VerdictRow {
@@ -153,6 +173,8 @@ struct VerdictRow {
     std::optional<double> measured;
     std::optional<double> limit_min;
     std::optional<double> limit_max;
+
+    bool operator==(const VerdictRow&) const = default;
 };
 
 struct ArtefactRow {
@@ -160,6 +182,8 @@ struct ArtefactRow {
     std::string name;
     std::string media_type;
     std::string content;
+
+    bool operator==(const ArtefactRow&) const = default;
 };
 
 /// Everything of one run.
@@ -175,6 +199,7 @@ struct RunData {
     std::vector<CounterRow> counters;
     std::vector<BoundRow> bounds;
     std::vector<VerdictRow> verdicts;
+    std::vector<ArtefactRow> artefacts;
 };
 
 } // namespace railbreak::record

@@ -1,0 +1,54 @@
+// Reads runs back from the database, never writes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "harness/record/rows.hpp"
+
+namespace railbreak::record {
+
+/// One line of the list of runs.
+struct RunSummary {
+    std::string run_id;
+    std::string scenario_name;
+    std::string backend;
+    std::string plan_hash;
+    std::uint64_t seed = 0;
+    std::int32_t hosts = 0;
+    std::int64_t started_realtime_ns = 0;
+    std::int64_t finished_realtime_ns = 0; ///< 0: still running, or the controller died
+    std::string verdict;                   ///< of scope "run"; empty when there is none yet
+    std::string reason;
+    std::string teardown_problem; ///< reason of a teardown verdict that is not pass, else empty
+};
+
+/// An open database, for one thread. Movable, not copyable. A run that is being recorded meanwhile can be read.
+class RunReader {
+public:
+    /// Opens an existing file. kInput when it is missing, no database, not ours or written by a newer railbreak.
+    [[nodiscard]] static Result<RunReader> open_readonly(const std::filesystem::path& path);
+
+    RunReader(RunReader&&) noexcept;
+    RunReader& operator=(RunReader&&) noexcept;
+    ~RunReader();
+
+    /// Everything of one run, as of one moment. `which` is "latest" (started last), a run id, or the beginning of
+    /// exactly one run id. kInput for an unknown or ambiguous name, with the runs that there are.
+    [[nodiscard]] Result<RunData> load_run(std::string_view which) const;
+
+    /// The last `limit` runs, latest first.
+    [[nodiscard]] Result<std::vector<RunSummary>> list_runs(std::int32_t limit) const;
+
+private:
+    struct Impl;
+    explicit RunReader(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace railbreak::record

@@ -1,0 +1,156 @@
+#include "harness/record/reader.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/record/location.hpp"
+#include "harness/record/recorder.hpp"
+#include "tests/unit/record/run_fixture.hpp"
+#include "tests/unit/record/temporary_folder.hpp"
+
+namespace railbreak::record {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunReaderTest : public ::testing::Test {
+protected:
+    RunReaderTest() {
+        auto recorder = Recorder::open(path_);
+        EXPECT_TRUE(recorder.has_value());
+        for (int i = 0; i < 7; ++i) {
+            RunRow run = fixture_run().run;
+            run.run_id = "2026013" + std::to_string(i) + "-run";
+            run.started_realtime_ns += i;
+            const auto id = recorder->begin_run(run);
+            EXPECT_TRUE(id.has_value());
+            if (i == 5) {
+                EXPECT_TRUE(recorder->finish_run(*id, 9,
+                                                 {{0, "run", "", "fail", "slow", {}, {}, {}},
+                                                  {0, "teardown", "h3", "fail", "h3 is capped", {}, {}, {}}}));
+            }
+        }
+    }
+
+    RunReader reader() const {
+        auto opened = RunReader::open_readonly(path_);
+        EXPECT_TRUE(opened.has_value()) << opened.error().to_line();
+        return std::move(*opened);
+    }
+
+    TemporaryFolder folder_;
+    std::filesystem::path path_ = folder_ / "runs.db";
+};
+
+TEST_F(RunReaderTest, FindsARunByLatestNameOrBeginning) {
+    EXPECT_EQ(reader().load_run("latest")->run.run_id, "20260136-run");
+    EXPECT_EQ(reader().load_run("20260132-run")->run.run_id, "20260132-run");
+    EXPECT_EQ(reader().load_run("20260133")->run.run_id, "20260133-run");
+}
+
+TEST_F(RunReaderTest, NamesTheRunsThatThereAre) {
+    const auto unknown = reader().load_run("nope");
+    ASSERT_FALSE(unknown.has_value());
+    EXPECT_EQ(unknown.error().kind(), ErrorKind::kInput);
+    EXPECT_THAT(unknown.error().to_line(), HasSubstr("20260136-run, 20260135-run"));
+    EXPECT_THAT(unknown.error().to_line(), HasSubstr("..."));
+    EXPECT_THAT(unknown.error().to_line(), Not(HasSubstr("20260130-run"))) << "only the last few";
+    EXPECT_FALSE(reader().load_run("").has_value());
+    EXPECT_FALSE(reader().load_run("%").has_value());
+}
+
+TEST_F(RunReaderTest, RefusesABeginningOfSeveralNames) {
+    const auto ambiguous = reader().load_run("2026");
+    ASSERT_FALSE(ambiguous.has_value());
+    EXPECT_THAT(ambiguous.error().to_line(), HasSubstr("more than one"));
+}
+
+TEST_F(RunReaderTest, ListsTheLastRunsFirst) {
+    const auto runs = reader().list_runs(3);
+    ASSERT_TRUE(runs.has_value());
+    ASSERT_EQ(runs->size(), 3U);
+    EXPECT_EQ(runs->at(0).run_id, "20260136-run");
+    EXPECT_EQ(runs->at(0).verdict, "");
+    EXPECT_EQ(runs->at(0).seed, fixture_run().run.seed);
+    EXPECT_EQ(runs->at(1).verdict, "fail");
+    EXPECT_EQ(runs->at(1).reason, "slow");
+    EXPECT_EQ(runs->at(1).teardown_problem, "h3 is capped");
+}
+
+TEST_F(RunReaderTest, ReadsWhileARunIsBeingRecorded) {
+    auto recorder = Recorder::open(path_);
+    ASSERT_TRUE(recorder.has_value());
+    RunRow run = fixture_run().run;
+    run.started_realtime_ns += 1000;
+    ASSERT_TRUE(recorder->begin_run(run).has_value());
+    EXPECT_EQ(reader().load_run("latest")->run.run_id, run.run_id);
+}
+
+TEST_F(RunReaderTest, SaysWhatIsMissing) {
+    const auto missing = RunReader::open_readonly(folder_ / "missing.db");
+    ASSERT_FALSE(missing.has_value());
+    EXPECT_EQ(missing.error().kind(), ErrorKind::kInput);
+    EXPECT_THAT(missing.error().to_line(), HasSubstr("missing.db"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "missing.db"));
+
+    std::ofstream(folder_ / "empty.db").flush();
+    const auto empty = RunReader::open_readonly(folder_ / "empty.db");
+    ASSERT_FALSE(empty.has_value());
+    EXPECT_THAT(empty.error().to_line(), HasSubstr("empty"));
+
+    ASSERT_TRUE(Recorder::open(folder_ / "fresh.db").has_value());
+    const auto none = RunReader::open_readonly(folder_ / "fresh.db")->load_run("latest");
+    ASSERT_FALSE(none.has_value());
+    EXPECT_THAT(none.error().to_line(), HasSubstr("no run in it yet"));
+}
+
+// Sets environment variables for one test.
+class Environment {
+public:
+    ~Environment() {
+        for (const auto& [name, value] : former_) {
+            value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+        }
+    }
+    void set(const char* name, const char* value) {
+        const char* now = std::getenv(name);
+        former_.emplace_back(name, now != nullptr ? std::optional<std::string>(now) : std::nullopt);
+        value != nullptr ? ::setenv(name, value, 1) : ::unsetenv(name);
+    }
+
+private:
+    std::vector<std::pair<std::string, std::optional<std::string>>> former_;
+};
+
+TEST(DefaultDatabasePath, FollowsTheVariablesInOrder) {
+    Environment environment;
+    environment.set("RAILBREAK_DB", nullptr);
+    environment.set("XDG_STATE_HOME", nullptr);
+    environment.set("HOME", "/home/someone");
+    EXPECT_EQ(*default_database_path(), "/home/someone/.local/state/railbreak/railbreak.db");
+    environment.set("XDG_STATE_HOME", "relative/is/ignored");
+    EXPECT_EQ(*default_database_path(), "/home/someone/.local/state/railbreak/railbreak.db");
+    environment.set("XDG_STATE_HOME", "/state");
+    EXPECT_EQ(*default_database_path(), "/state/railbreak/railbreak.db");
+    environment.set("RAILBREAK_DB", "here.db");
+    EXPECT_EQ(*default_database_path(), "here.db");
+    environment.set("RAILBREAK_DB", nullptr);
+    environment.set("XDG_STATE_HOME", nullptr);
+    environment.set("HOME", nullptr);
+    EXPECT_EQ(default_database_path().error().kind(), ErrorKind::kUsage);
+}
+
+TEST(MakeRunId, SortsByTimeAndTellsRunsOfOneSecondApart) {
+    const Nanoseconds at(1'769'862'896'123'456'789);
+    EXPECT_EQ(make_run_id(at, "half-rate-nic", 0x3f9c), "20260131T123456Z-half-rate-nic-3f9c");
+    EXPECT_EQ(make_run_id(at, "../Odd  name!", 0), "20260131T123456Z-odd-name-0000");
+    EXPECT_EQ(make_run_id(at, "", 1), "20260131T123456Z-run-0001");
+    EXPECT_NE(make_run_id(at, "a", 1ULL << 40), make_run_id(at, "a", 0));
+    EXPECT_LT(make_run_id(at, "z", 9), make_run_id(at + std::chrono::seconds(1), "a", 1));
+}
+
+} // namespace
+} // namespace railbreak::record
