@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "harness/record/schema.hpp"
 
@@ -120,6 +121,23 @@ Result<void> migrate(SQLite::Database& database, const fs::path& path) {
     return {};
 }
 
+// Turns on write-ahead logging and gives the mode that is then in force. Two processes that turn it on in a new file at
+// once stand in each other's way, and SQLite then tells one of them "busy" without waiting. That one waits here, for
+// the write lock, and looks again.
+std::string enter_wal(SQLite::Database& database, std::chrono::milliseconds lock_wait) {
+    const Deadline deadline = Deadline::after(lock_wait);
+    for (;;) {
+        try {
+            return database.execAndGet("PRAGMA journal_mode = WAL").getString();
+        } catch (const SQLite::Exception& exception) {
+            if (exception.getErrorCode() != SQLITE_BUSY || deadline.passed()) {
+                throw;
+            }
+            const SQLite::Transaction wait(database, SQLite::TransactionBehavior::IMMEDIATE);
+        }
+    }
+}
+
 template <class T> Result<T> flatten(Result<Result<T>>&& nested) {
     if (!nested) {
         return tl::unexpected(std::move(nested).error());
@@ -145,8 +163,7 @@ Result<std::unique_ptr<SQLite::Database>> open_for_writing(const fs::path& path,
             return fail(Error(ErrorKind::kInput, fmt::format("database {}: the file is read-only", path.string()))
                             .advise("give another --db"));
         }
-        const std::string mode = database->execAndGet("PRAGMA journal_mode = WAL").getString();
-        if (mode != "wal") {
+        if (const std::string mode = enter_wal(*database, lock_wait); mode != "wal") {
             return fail(Error(ErrorKind::kInput,
                               fmt::format("database {}: write-ahead logging does not work there", path.string()))
                             .with("journal_mode", mode)
