@@ -1,0 +1,271 @@
+// OptCC for one straggler, in closed form.
+//
+// The h = p-1 healthy ranks are nodes 0..h-1 of a ring, in rank order. Link i joins the send side of node i-1 to the
+// receive side of node i. A phase has h windows; in window i link i pauses for the straggler and otherwise makes one
+// hop of each ring stream of the phase. In its pause node i gets the straggler's own values of section i+1 (download,
+// added: node i is where the reduce-scatter of that section ends), and node i-1 hands the straggler the finished
+// section i of the segment before (upload). A section is therefore complete at its owner when the phase ends, is
+// gathered in the next phase, and the straggler meets one link per window.
+//
+// Uniform: phase b reduces segment b and gathers segment b-1. The first and the last phase have half the ring work.
+// Balanced: the ring works on k+1 slices, two streams in every phase (phase 0 reduces slices 0 and 1, phase k gathers
+// k-1 and k), while the straggler still works on k segments; segment j is the rest of slice j and the front of j+1.
+// Star: in the same pauses every node also sends its own values of a chunk, which the straggler sums and returns in
+// the next phase.
+//
+// All nodes and sections are numbered modulo h.
+#include "collective/algorithms/optcc.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "collective/algorithms/optcc_layout.hpp"
+
+namespace railbreak::collective {
+
+namespace {
+
+class OptccSchedule final : public Schedule {
+public:
+    explicit OptccSchedule(const OptccParameters& parameters)
+        : p_(parameters), healthy_(parameters.ranks - 1), last_phase_(parameters.segments), layout_(parameters) {
+        const bool star = parameters.plan == OptccPlan::kStar;
+        streams_ = parameters.plan == OptccPlan::kBalanced ? PerPhase{2, 2, 2} : PerPhase{1, 2, 1};
+        // Straggler to node: download while there are segments, then the star chunk of the phase before.
+        downs_ = star ? PerPhase{1, 2, 1} : PerPhase{1, 1, 0};
+        // Node to straggler: upload of the segment before, then the star chunk of this phase.
+        ups_ = star ? PerPhase{1, 2, 1} : PerPhase{0, 1, 1};
+    }
+
+    [[nodiscard]] std::string name() const override {
+        return fmt::format("optcc-{}{}(k={},straggler={})", p_.shared ? "shared-" : "", to_string(p_.plan), p_.segments,
+                           p_.straggler);
+    }
+    [[nodiscard]] Rank ranks() const override { return p_.ranks; }
+    [[nodiscard]] Lane lanes() const override { return p_.shared ? 2 : 1; }
+    [[nodiscard]] std::int64_t elements() const override { return p_.elements; }
+
+    [[nodiscard]] std::int64_t send_count(Rank rank, Lane lane) const override {
+        if (rank == p_.straggler) {
+            return lane == visit_lane() ? straggler_sends().count() : 0;
+        }
+        return sends(node_of(rank), lane).count();
+    }
+    [[nodiscard]] std::int64_t receive_count(Rank rank, Lane lane) const override {
+        if (rank == p_.straggler) {
+            return lane == visit_lane() ? straggler_receives().count() : 0;
+        }
+        return receives(node_of(rank), lane).count();
+    }
+
+    [[nodiscard]] Step send_step(Rank rank, Lane lane, std::int64_t index) const override {
+        if (rank == p_.straggler) {
+            return straggler_send(straggler_sends().locate(index));
+        }
+        const std::int64_t node = node_of(rank);
+        const std::int64_t link = wrap(node + 1);
+        const Place place = sends(node, lane).locate(index);
+        Step step = place.pause ? visit_up(place, link) : ring_hop(place, link);
+        step.peer = place.pause ? p_.straggler : rank_of(link);
+        step.after = needs(place, node);
+        return step;
+    }
+
+    /// Receive steps wait for no send. A rank's own values of an element are overwritten only by the finished sum of
+    /// that element, and the finished sum exists only because those values left this rank before.
+    [[nodiscard]] Step receive_step(Rank rank, Lane lane, std::int64_t index) const override {
+        if (rank == p_.straggler) {
+            const Place place = straggler_receives().locate(index);
+            Step step = visit_up(place, place.window);
+            step.peer = rank_of(wrap(place.window - 1));
+            return step;
+        }
+        const std::int64_t node = node_of(rank);
+        const Place place = receives(node, lane).locate(index);
+        Step step = place.pause ? visit_down(place, node) : ring_hop(place, node);
+        step.peer = place.pause ? p_.straggler : rank_of(wrap(node - 1));
+        return step;
+    }
+
+private:
+    /// A ring stream of a phase: reduce-scatter or allgather of one unit (segment or slice).
+    struct Stream {
+        bool gather;
+        std::int64_t unit;
+    };
+    /// Phase and stream number of the reduce-scatter of a unit.
+    struct Reduction {
+        std::int64_t phase;
+        std::int64_t stream;
+    };
+
+    [[nodiscard]] bool balanced() const { return p_.plan == OptccPlan::kBalanced; }
+    [[nodiscard]] Lane ring_lane() const { return 0; }
+    [[nodiscard]] Lane visit_lane() const { return p_.shared ? 1 : 0; }
+    [[nodiscard]] std::int64_t wrap(std::int64_t node) const { return (node + 2 * healthy_) % healthy_; }
+    [[nodiscard]] std::int64_t node_of(Rank rank) const { return rank < p_.straggler ? rank : rank - 1; }
+    [[nodiscard]] Rank rank_of(std::int64_t node) const {
+        return static_cast<Rank>(node < p_.straggler ? node : node + 1);
+    }
+
+    [[nodiscard]] LinkQueue queue(std::int64_t link, Lane lane, const PerPhase& pauses) const {
+        return {healthy_, p_.segments, link, lane == ring_lane() ? streams_ : PerPhase{},
+                lane == visit_lane() ? pauses : PerPhase{}};
+    }
+    [[nodiscard]] LinkQueue sends(std::int64_t node, Lane lane) const { return queue(wrap(node + 1), lane, ups_); }
+    [[nodiscard]] LinkQueue receives(std::int64_t node, Lane lane) const { return queue(node, lane, downs_); }
+    [[nodiscard]] StragglerQueue straggler_sends() const { return {healthy_, p_.segments, downs_}; }
+    [[nodiscard]] StragglerQueue straggler_receives() const { return {healthy_, p_.segments, ups_}; }
+
+    [[nodiscard]] Stream stream(std::int64_t phase, std::int64_t number) const {
+        if (!balanced()) {
+            const bool gather = phase == last_phase_ || number == 1;
+            return {gather, gather ? phase - 1 : phase};
+        }
+        if (phase == 0) {
+            return {false, number};
+        }
+        if (phase == last_phase_) {
+            return {true, phase - 1 + number};
+        }
+        return number == 0 ? Stream{false, phase + 1} : Stream{true, phase - 1};
+    }
+
+    [[nodiscard]] Reduction reduction(std::int64_t unit) const {
+        if (!balanced()) {
+            return {unit, 0};
+        }
+        return unit <= 1 ? Reduction{0, unit} : Reduction{unit - 1, 0};
+    }
+
+    [[nodiscard]] Step ring_hop(const Place& place, std::int64_t link) const {
+        const Stream what = stream(place.phase, place.entry);
+        const std::int64_t section = wrap(what.gather ? link - place.window : link - 1 - place.window);
+        Step step;
+        step.slice = layout_.ring_part(what.unit, section);
+        step.stage = what.gather ? Stage::kAllGather : Stage::kReduceScatter;
+        step.combine = what.gather ? Combine::kCopy : Combine::kReduce;
+        return step;
+    }
+
+    [[nodiscard]] bool is_star_up(const Place& place) const { return place.entry == (place.phase == 0 ? 0 : 1); }
+    [[nodiscard]] bool is_star_down(const Place& place) const {
+        return place.entry == (place.phase == last_phase_ ? 0 : 1);
+    }
+
+    [[nodiscard]] Step visit_up(const Place& place, std::int64_t link) const {
+        Step step;
+        if (is_star_up(place)) {
+            step.slice = layout_.star_chunk(place.phase);
+            step.stage = Stage::kStarUp;
+            step.combine = Combine::kReduce;
+        } else {
+            step.slice = layout_.segment_part(place.phase - 1, link);
+            step.stage = Stage::kUpload;
+            step.combine = Combine::kCopy;
+        }
+        return step;
+    }
+
+    [[nodiscard]] Step visit_down(const Place& place, std::int64_t link) const {
+        Step step;
+        if (is_star_down(place)) {
+            step.slice = layout_.star_chunk(place.phase - 1);
+            step.stage = Stage::kStarDown;
+            step.combine = Combine::kCopy;
+        } else {
+            step.slice = layout_.segment_part(place.phase, wrap(link + 1));
+            step.stage = Stage::kDownload;
+            step.combine = Combine::kReduce;
+        }
+        return step;
+    }
+
+    [[nodiscard]] Step straggler_send(const Place& place) const {
+        Step step = visit_down(place, place.window);
+        step.peer = rank_of(place.window);
+        if (step.stage == Stage::kStarDown) {
+            // The chunk is summed when the node of the last window of the phase before has added its part.
+            const std::int64_t phase = place.phase - 1;
+            step.after[static_cast<std::size_t>(visit_lane())] =
+                straggler_receives().index(phase, healthy_ - 1, phase == 0 ? 0 : 1) + 1;
+        }
+        return step;
+    }
+
+    /// The receive steps whose data a send step of a healthy node carries.
+    [[nodiscard]] PrefixCounts needs(const Place& place, std::int64_t node) const {
+        PrefixCounts after{};
+        if (place.pause) {
+            if (!is_star_up(place)) {
+                // Segment j spans the slices j and j+1 of a balanced plan; the later one is reduced last.
+                const std::int64_t segment = place.phase - 1;
+                need_owned(after, node, balanced() ? segment + 1 : segment, segment);
+            }
+            return after;
+        }
+        const Stream what = stream(place.phase, place.entry);
+        if (place.window > 0) {
+            need(after, ring_lane(), receives(node, ring_lane()).hop_index(place.phase, place.entry, place.window - 1));
+        } else if (what.gather) {
+            // Slice x of a balanced plan holds parts of the segments x-1 and x.
+            need_owned(after, node, what.unit, std::min(what.unit, last_phase_ - 1));
+        }
+        return after;
+    }
+
+    /// The section that `node` owns: last hop of its reduce-scatter, and the straggler's own values.
+    void need_owned(PrefixCounts& after, std::int64_t node, std::int64_t unit, std::int64_t segment) const {
+        const Reduction reduced = reduction(unit);
+        need(after, ring_lane(), receives(node, ring_lane()).hop_index(reduced.phase, reduced.stream, healthy_ - 2));
+        need(after, visit_lane(), receives(node, visit_lane()).pause_index(segment, 0));
+    }
+
+    static void need(PrefixCounts& after, Lane lane, std::int64_t index) {
+        std::int64_t& count = after[static_cast<std::size_t>(lane)];
+        count = std::max(count, index + 1);
+    }
+
+    OptccParameters p_;
+    std::int64_t healthy_;
+    std::int64_t last_phase_;
+    OptccLayout layout_;
+    PerPhase streams_;
+    PerPhase downs_;
+    PerPhase ups_;
+};
+
+} // namespace
+
+std::string_view to_string(OptccPlan plan) {
+    switch (plan) {
+    case OptccPlan::kUniform: return "u";
+    case OptccPlan::kBalanced: return "bs";
+    case OptccPlan::kStar: return "star";
+    }
+    return "unknown";
+}
+
+std::int64_t star_share(Rank ranks, std::int64_t elements, const Rational& slowdown) {
+    if (slowdown >= 2) {
+        return 0;
+    }
+    const Rational spare = 2 - slowdown;
+    const Rational share = elements * spare / ((ranks - 1) * slowdown + spare);
+    return static_cast<std::int64_t>(boost::multiprecision::cpp_int(numerator(share) / denominator(share)));
+}
+
+std::unique_ptr<const Schedule> make_optcc(const OptccParameters& parameters) {
+    RB_CHECK(parameters.ranks >= 3, "OptCC needs a straggler and two healthy ranks");
+    RB_CHECK(parameters.straggler >= 0 && parameters.straggler < parameters.ranks, "the straggler is a rank");
+    RB_CHECK(parameters.elements >= 1, "a vector has at least one element");
+    RB_CHECK(parameters.segments >= 1, "a plan has at least one segment");
+    RB_CHECK(parameters.star_elements >= 0 && parameters.star_elements <= parameters.elements,
+             "the star chunks are a part of the vector");
+    RB_CHECK(parameters.plan == OptccPlan::kStar || parameters.star_elements == 0, "only star plans have star chunks");
+    return std::make_unique<OptccSchedule>(parameters);
+}
+
+} // namespace railbreak::collective

@@ -1,0 +1,18 @@
+#include "collective/schedule.hpp"
+
+namespace railbreak::collective {
+
+std::string_view to_string(Stage stage) {
+    switch (stage) {
+    case Stage::kReduceScatter: return "reduce-scatter";
+    case Stage::kUpload: return "upload";
+    case Stage::kDownload: return "download";
+    case Stage::kAllGather: return "allgather";
+    case Stage::kStarUp: return "star-up";
+    case Stage::kStarDown: return "star-down";
+    case Stage::kProbe: return "probe";
+    }
+    return "unknown";
+}
+
+} // namespace railbreak::collective
