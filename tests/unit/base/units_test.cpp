@@ -156,7 +156,7 @@ RC_GTEST_PROP(ParseBitRate, GivesBackAnyWholeNumberOfBits, (std::uint64_t number
     RC_ASSERT(rate->bits_per_s() == bits);
 }
 
-RC_GTEST_PROP(ParseDuration, NeverCrashesOnAnyText, (std::string text)) {
+RC_GTEST_PROP(ParseDuration, NeverCrashesOnAnyText, (const std::string& text)) {
     const Result<Nanoseconds> duration = parse_duration(text);
     RC_ASSERT(duration.has_value() || duration.error().kind() == ErrorKind::kInput);
 }
