@@ -3,14 +3,16 @@
 set(missing_packages "")
 set(missing_what "")
 
+# `condition` is what if() takes, with ';' between words; every package stands in packages.txt as well.
 macro(railbreak_need condition package what)
     if(NOT (${condition}))
         list(APPEND missing_packages ${package})
-        string(APPEND missing_what "\n  ${what} (package ${package})")
+        string(APPEND missing_what "\n  ${what}")
     endif()
 endmacro()
 
 find_package(PkgConfig QUIET)
+railbreak_need(PKG_CONFIG_FOUND pkgconf "pkg-config")
 find_package(Threads REQUIRED)
 
 find_package(fmt QUIET)
@@ -33,13 +35,13 @@ find_path(BOOST_MULTIPRECISION_DIR boost/multiprecision/cpp_int.hpp)
 railbreak_need(BOOST_MULTIPRECISION_DIR libboost-dev "Boost headers")
 find_path(XXHASH_INCLUDE_DIR xxhash.h)
 railbreak_need(XXHASH_INCLUDE_DIR libxxhash-dev "xxHash")
-if(PkgConfig_FOUND)
+if(PKG_CONFIG_FOUND)
     pkg_check_modules(NL QUIET IMPORTED_TARGET libnl-3.0 libnl-route-3.0)
 endif()
 railbreak_need(NL_FOUND "libnl-3-dev;libnl-route-3-dev" "libnl 3")
 if(RAILBREAK_TESTS)
     find_package(GTest QUIET)
-    railbreak_need(GTest_FOUND "libgtest-dev;libgmock-dev" "GoogleTest")
+    railbreak_need("GTest_FOUND;AND;TARGET;GTest::gmock" "libgtest-dev;libgmock-dev" "GoogleTest with GoogleMock")
     find_package(rapidcheck QUIET)
     railbreak_need(rapidcheck_FOUND librapidcheck-dev "RapidCheck")
 endif()
@@ -49,8 +51,8 @@ if(RAILBREAK_BENCH)
 endif()
 
 if(missing_packages)
-    list(JOIN missing_packages " " packages_line)
-    message(FATAL_ERROR "Missing:${missing_what}\nInstall with:\n  apt-get install -y ${packages_line}\n"
+    list(JOIN missing_packages " " missing_line)
+    message(FATAL_ERROR "Missing:${missing_what}\nInstall with:\n  apt-get install -y ${missing_line}\n"
                         "or run: ./dev setup")
 endif()
 

@@ -172,6 +172,29 @@ void check_dead_files(const std::vector<SourceFile>& files, Findings& out) {
     }
 }
 
+void check_packages(const std::vector<SourceFile>& files, Findings& out) {
+    std::set<std::string> listed;
+    for (const SourceFile& file : files) {
+        for (std::size_t i = 0; file.path == "packages.txt" && i < file.lines.size(); ++i) {
+            listed.insert(file.lines[i].substr(file.lines[i].find(' ') + 1));
+        }
+    }
+    for (const SourceFile& file : files) {
+        for (std::size_t i = 0; file.path == "cmake/Dependencies.cmake" && i < file.lines.size(); ++i) {
+            // railbreak_need(CONDITION PACKAGES "what is missing")
+            std::string line = file.lines[i];
+            std::ranges::replace_if(
+                line, [](char c) { return c == '"' || c == ';' || c == '(' || c == ')'; }, ' ');
+            std::istringstream words(line);
+            for (std::string word; words >> word;) {
+                if (word.ends_with("-dev") && !listed.contains(word)) {
+                    out.push_back({"packages", file.path, line_number(i), fmt::format("{} is not listed", word)});
+                }
+            }
+        }
+    }
+}
+
 Findings check_all(const std::vector<SourceFile>& files) {
     Findings out;
     for (const SourceFile& file : files) {
@@ -185,6 +208,7 @@ Findings check_all(const std::vector<SourceFile>& files) {
         check_words(file, out);
     }
     check_dead_files(files, out);
+    check_packages(files, out);
     return out;
 }
 

@@ -42,6 +42,9 @@ void check_words(const SourceFile& file, Findings& out);
 /// "dead-file": every .cpp and .hpp is listed in a CMakeLists.txt or included by another file.
 void check_dead_files(const std::vector<SourceFile>& files, Findings& out);
 
+/// "packages": every Debian package that cmake/Dependencies.cmake asks for stands in packages.txt.
+void check_packages(const std::vector<SourceFile>& files, Findings& out);
+
 /// All of the above.
 [[nodiscard]] Findings check_all(const std::vector<SourceFile>& files);
 

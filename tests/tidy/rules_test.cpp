@@ -169,6 +169,16 @@ TEST(TidyRules, DeadFiles) {
     EXPECT_THAT(dead({make_source("base/b/a.cpp", ""), make_source("base/CMakeLists.txt", "x(b/a.cpp)")}), IsEmpty());
 }
 
+TEST(TidyRules, PackagesAreListed) {
+    Findings out;
+    const SourceFile cmake = make_source("cmake/Dependencies.cmake", "railbreak_need(A \"liba-dev;libb-dev\" \"a\")\n");
+    check_packages({make_source("packages.txt", "# list\nbuild liba-dev\nlint libb-dev\n"), cmake}, out);
+    EXPECT_THAT(out, IsEmpty());
+    check_packages({make_source("packages.txt", "build liba-dev\n"), cmake}, out);
+    ASSERT_EQ(out.size(), 1U);
+    EXPECT_EQ(out[0].what, "libb-dev is not listed");
+}
+
 TEST(TidySource, BlanksCommentsAndLiteralsAndKeepsTheRest) {
     const SourceFile file =
         make_source("a.cpp", "int a = 1'000; // x\nauto s = \"q\\\"{\"; char c = '\\'';\n/* a\nb */ f(0xa'b);");
