@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "collective/algorithm.hpp"
+#include "collective/algorithms/optcc_algorithm.hpp"
+#include "collective/algorithms/ring_algorithm.hpp"
+
+namespace railbreak::collective {
+
+const std::vector<const Algorithm*>& algorithms() {
+    static const RingAlgorithm ring;
+    static const OptccAlgorithm optcc(false);
+    static const OptccAlgorithm shared(true);
+    static const std::vector<const Algorithm*> all = {&ring, &optcc, &shared};
+    return all;
+}
+
+Result<const Algorithm*> find_algorithm(std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const Algorithm* algorithm : algorithms()) {
+        if (algorithm->name() == name) {
+            return algorithm;
+        }
+        names.push_back(algorithm->name());
+    }
+    return fail(Error(ErrorKind::kInput, fmt::format("there is no algorithm \"{}\"", name))
+                    .advise(fmt::format("the algorithms are: {}", fmt::join(names, ", "))));
+}
+
+} // namespace railbreak::collective
