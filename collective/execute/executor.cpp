@@ -1,0 +1,203 @@
+#include "collective/execute/executor.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "collective/execute/receive_engine.hpp"
+#include "collective/execute/send_engine.hpp"
+
+namespace railbreak::collective {
+
+struct Executor::Engines {
+    RunContext context;
+    std::vector<SendEngine> send;       ///< by lane
+    std::vector<ReceiveEngine> receive; ///< by lane
+
+    explicit Engines(RunContext made) : context(std::move(made)) {
+        for (Lane lane = 0; lane < context.schedule.lanes(); ++lane) {
+            send.emplace_back(context, lane);
+            receive.emplace_back(context, lane);
+        }
+    }
+    Engines(const Engines&) = delete;
+    Engines& operator=(const Engines&) = delete;
+
+    [[nodiscard]] bool done() const {
+        return std::all_of(send.begin(), send.end(), [](const SendEngine& engine) { return engine.done(); }) &&
+               std::all_of(receive.begin(), receive.end(), [](const ReceiveEngine& engine) { return engine.done(); });
+    }
+    [[nodiscard]] PrefixCounts sends_completed() const {
+        PrefixCounts counts{};
+        std::transform(send.begin(), send.end(), counts.begin(), [](const auto& engine) { return engine.completed(); });
+        return counts;
+    }
+    [[nodiscard]] ReceiveProgress receive_progress() const {
+        ReceiveProgress progress;
+        for (std::size_t lane = 0; lane < receive.size(); ++lane) {
+            progress.completed[lane] = receive[lane].completed();
+            progress.missing[lane] = receive[lane].missing();
+        }
+        return progress;
+    }
+};
+
+Executor::Executor(Transport& transport, const ExecutorOptions& options) : transport_(transport), options_(options) {}
+
+Result<ExecutionStats> Executor::run(const Schedule& schedule, Dtype dtype, std::span<std::byte> vector,
+                                     Deadline deadline) {
+    const Rank self = transport_.self();
+    RB_CHECK(self >= 0 && self < schedule.ranks(), "the transport's rank is not in the schedule");
+    RB_CHECK(schedule.lanes() >= 1 && schedule.lanes() <= kMaxLanes, "a schedule has one to kMaxLanes lanes");
+    RB_CHECK(vector.size() == static_cast<std::size_t>(schedule.elements()) * size_of(dtype),
+             "the vector's size is not the schedule's");
+    ExecutionStats stats;
+    stats.started_at = monotonic_now();
+    Engines engines(RunContext{transport_, schedule, self, dtype, size_of(dtype), vector, runs_++, options_});
+    if (Result<void> driven = drive(engines, deadline, stats); !driven) {
+        transport_.abort();
+        return tl::unexpected<Error>(std::move(driven.error()));
+    }
+    stats.ended_at = monotonic_now();
+    for (std::size_t lane = 0; lane < engines.send.size(); ++lane) {
+        const ReceiveEngine::Totals& totals = engines.receive[lane].totals();
+        const bool received = totals.bytes > 0;
+        stats.bytes_sent += engines.send[lane].bytes();
+        stats.bytes_received += totals.bytes;
+        stats.last_receive_at = std::max(stats.last_receive_at, totals.last_read_at);
+        if (received && (stats.first_receive_at.count() == 0 || totals.first_read_at < stats.first_receive_at)) {
+            stats.first_receive_at = totals.first_read_at;
+        }
+        stats.bytes_after_first_read += totals.bytes_after_first_read;
+        stats.send_steps[lane] = engines.send[lane].completed();
+        stats.receive_steps[lane] = engines.receive[lane].completed();
+    }
+    return stats;
+}
+
+Result<void> Executor::drive(Engines& engines, Deadline deadline, ExecutionStats& stats) {
+    for (std::size_t lane = 0; lane < engines.send.size(); ++lane) {
+        Result<void> loaded = engines.receive[lane].load().and_then([&] { return engines.send[lane].load(); });
+        if (!loaded) {
+            return loaded;
+        }
+    }
+    for (;;) {
+        Result<bool> moved = pump_all(engines);
+        if (!moved) {
+            return tl::unexpected<Error>(std::move(moved.error()));
+        }
+        publish(engines);
+        if (engines.done()) {
+            return {};
+        }
+        if (*moved) {
+            continue;
+        }
+        ++stats.waits;
+        Result<WaitResult> waited = transport_.wait(deadline);
+        if (!waited) {
+            return tl::unexpected<Error>(std::move(waited.error()));
+        }
+        if (Result<void> alive = check_closed(engines); !alive) {
+            return alive;
+        }
+        if (*waited == WaitResult::kTimedOut && deadline.passed()) {
+            return fail(stalled_error(engines));
+        }
+    }
+}
+
+Result<bool> Executor::pump_all(Engines& engines) {
+    bool moved = false;
+    for (std::size_t lane = 0; lane < engines.send.size(); ++lane) {
+        Result<bool> received = engines.receive[lane].pump(engines.sends_completed());
+        if (!received) {
+            return received;
+        }
+        Result<bool> sent = engines.send[lane].pump(engines.receive_progress());
+        if (!sent) {
+            return sent;
+        }
+        moved = moved || *received || *sent;
+    }
+    return moved;
+}
+
+Result<void> Executor::check_closed(const Engines& engines) {
+    for (const LinkIndex index : transport_.take_closed()) {
+        const LinkSpec link = transport_.link(index);
+        if (link.lane >= engines.context.schedule.lanes() || link.peer >= engines.context.schedule.ranks()) {
+            continue; // a link of another schedule
+        }
+        const auto lane = static_cast<std::size_t>(link.lane);
+        const bool dead = link.direction == Direction::kOutgoing
+                              ? engines.send[lane].owes(link.peer)
+                              : engines.receive[lane].bytes_owed_by(link.peer) > transport_.readable_bytes(index);
+        if (dead) {
+            return fail(transport_.closed_error(index));
+        }
+    }
+    return {};
+}
+
+Error Executor::stalled_error(const Engines& engines) const {
+    std::string text;
+    std::vector<std::pair<std::string, std::string>> facts;
+    const auto add = [&](std::string_view direction, std::size_t lane, std::int64_t index, std::int64_t count,
+                         const Step& step, std::uint64_t done, std::string_view why) {
+        const std::int64_t total = step.slice.count * engines.context.element_bytes;
+        text += fmt::format("{}lane {} {} step {} of {} ({}, {} rank {}): {} of {} bytes, {}", text.empty() ? "" : "; ",
+                            lane, direction, index, count, to_string(step.stage), direction == "send" ? "to" : "from",
+                            step.peer, done, total, why);
+        if (facts.empty()) {
+            facts = {{"lane", std::to_string(lane)},        {"direction", std::string(direction)},
+                     {"step", std::to_string(index)},       {"stage", std::string(to_string(step.stage))},
+                     {"peer", std::to_string(step.peer)},   {"bytes_done", std::to_string(done)},
+                     {"bytes_total", std::to_string(total)}};
+        }
+    };
+    const Schedule& schedule = engines.context.schedule;
+    const Rank self = engines.context.self;
+    for (std::size_t lane = 0; lane < engines.receive.size(); ++lane) {
+        if (const ReceiveEngine& engine = engines.receive[lane]; !engine.done()) {
+            add("receive", lane, engine.completed(), schedule.receive_count(self, static_cast<Lane>(lane)),
+                engine.step(), engine.step_bytes_done(), "waits for the peer");
+        }
+    }
+    for (std::size_t lane = 0; lane < engines.send.size(); ++lane) {
+        if (const SendEngine& engine = engines.send[lane]; !engine.done()) {
+            add("send", lane, engine.completed(), schedule.send_count(self, static_cast<Lane>(lane)), engine.step(),
+                engine.step_bytes_done(),
+                engine.waits_for_link() ? "waits for room on the link" : "waits for data to forward");
+        }
+    }
+    Error error(ErrorKind::kOutcome, fmt::format("rank {} stalled in {}: {}", self, schedule.name(), text));
+    static_cast<void>(std::move(error).with("rank", std::to_string(self)));
+    for (auto& [name, value] : facts) {
+        static_cast<void>(std::move(error).with(name, std::move(value)));
+    }
+    return error;
+}
+
+void Executor::publish(const Engines& engines) {
+    for (std::size_t lane = 0; lane < engines.send.size(); ++lane) {
+        sends_completed_[lane].store(engines.send[lane].completed(), std::memory_order_relaxed);
+        receives_completed_[lane].store(engines.receive[lane].completed(), std::memory_order_relaxed);
+    }
+}
+
+ExecutionProgress Executor::progress() const {
+    ExecutionProgress progress;
+    for (std::size_t lane = 0; lane < progress.sends_completed.size(); ++lane) {
+        progress.sends_completed[lane] = sends_completed_[lane].load(std::memory_order_relaxed);
+        progress.receives_completed[lane] = receives_completed_[lane].load(std::memory_order_relaxed);
+    }
+    return progress;
+}
+
+} // namespace railbreak::collective
