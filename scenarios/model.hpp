@@ -2,9 +2,11 @@
 // every random choice made). The plan is stored with its hash: the same hash means the same experiment.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -16,16 +18,22 @@ namespace railbreak::scenarios {
 
 /// Phases of an algorithm's run. Warm-up iterations are recorded but never judged.
 enum class Phase : std::uint8_t { kWarmup, kSteady, kDegraded, kRecovered };
+/// Every Phase, in the order in which they run.
+inline constexpr std::array kPhases{Phase::kWarmup, Phase::kSteady, Phase::kDegraded, Phase::kRecovered};
 /// "warmup", "steady", "degraded", "recovered".
 [[nodiscard]] std::string_view to_string(Phase phase);
 
 /// Kinds of fault this build knows.
 enum class FaultKind : std::uint8_t { kCap, kLinkDown };
+/// Every FaultKind.
+inline constexpr std::array kFaultKinds{FaultKind::kCap, FaultKind::kLinkDown};
 /// "cap", "link_down".
 [[nodiscard]] std::string_view to_string(FaultKind kind);
 
 /// Which side of a port a fault acts on, seen from the host.
 enum class Direction : std::uint8_t { kSend, kReceive, kBoth };
+/// Every Direction.
+inline constexpr std::array kDirections{Direction::kSend, Direction::kReceive, Direction::kBoth};
 /// "send", "receive", "both".
 [[nodiscard]] std::string_view to_string(Direction direction);
 
@@ -82,10 +90,14 @@ enum class Metric : std::uint8_t {
     kVsHealthy,         ///< time / median time of the ring in its steady phase
     kVsSteady,          ///< time / median time of the same algorithm in its steady phase
 };
+/// Every Metric.
+inline constexpr std::array kMetrics{Metric::kOverheadExclusive, Metric::kOverheadFluid, Metric::kVsHealthy,
+                                     Metric::kVsSteady};
 /// "overhead_exclusive", "overhead_fluid", "vs_healthy", "vs_steady".
 [[nodiscard]] std::string_view to_string(Metric metric);
 
-/// A limit on the median of a metric over one phase of one algorithm (or of every algorithm).
+/// A limit on the median of a metric over one phase of one algorithm (or of every algorithm). Limits have at most six
+/// decimals, so that the plan can store them as exact integers (millionths).
 struct Expectation {
     std::optional<std::string> algorithm; ///< empty: each algorithm of the scenario
     Phase phase = Phase::kDegraded;

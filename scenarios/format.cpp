@@ -1,0 +1,58 @@
+#include "scenarios/format.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.hpp"
+
+namespace railbreak::scenarios {
+
+namespace {
+
+constexpr bool kRequired = true;
+
+constexpr std::array kFile{
+    KeySpec{"railbreak", kRequired}, KeySpec{"name", kRequired}, KeySpec{"description"}, KeySpec{"cluster", kRequired},
+    KeySpec{"workload", kRequired},  KeySpec{"lease"},           KeySpec{"faults"},      KeySpec{"expect"}};
+constexpr std::array kCluster{KeySpec{"hosts", kRequired}, KeySpec{"nics_per_host"}, KeySpec{"rate", kRequired},
+                              KeySpec{"mtu"}};
+constexpr std::array kWorkload{
+    KeySpec{"collective", kRequired}, KeySpec{"bytes", kRequired}, KeySpec{"dtype"},
+    KeySpec{"algorithms", kRequired}, KeySpec{"iterations"},       KeySpec{"iteration_timeout"}};
+constexpr std::array kIterations{KeySpec{"warmup"}, KeySpec{"steady"}, KeySpec{"degraded"}, KeySpec{"recovered"}};
+constexpr std::array kFault{KeySpec{"name", kRequired},
+                            KeySpec{"kind", kRequired},
+                            KeySpec{"target", kRequired},
+                            KeySpec{"direction"},
+                            KeySpec{"rate"},
+                            KeySpec{"fraction"},
+                            KeySpec{"during"},
+                            KeySpec{"at"},
+                            KeySpec{"for"}};
+constexpr std::array kTarget{KeySpec{"host", kRequired}, KeySpec{"nic"}};
+constexpr std::array kAt{KeySpec{"iteration", kRequired}, KeySpec{"offset"}};
+constexpr std::array kExpectation{KeySpec{"algorithm"}, KeySpec{"phase", kRequired}, KeySpec{"metric", kRequired},
+                                  KeySpec{"min"}, KeySpec{"max"}};
+
+constexpr std::array kSections{Section{"", kFile},
+                               Section{"cluster", kCluster},
+                               Section{"workload", kWorkload},
+                               Section{"workload.iterations", kIterations},
+                               Section{"faults[]", kFault},
+                               Section{"faults[].target", kTarget},
+                               Section{"faults[].at", kAt},
+                               Section{"expect[]", kExpectation}};
+
+} // namespace
+
+std::span<const Section> format_sections() {
+    return kSections;
+}
+
+const Section& format_section(std::string_view path) {
+    const auto* const found = std::ranges::find(kSections, path, &Section::path);
+    RB_CHECK(found != kSections.end(), "no such section in the scenario format");
+    return *found;
+}
+
+} // namespace railbreak::scenarios

@@ -1,0 +1,42 @@
+#include "scenarios/model.hpp"
+
+namespace railbreak::scenarios {
+
+std::string_view to_string(Phase phase) {
+    switch (phase) {
+    case Phase::kWarmup: return "warmup";
+    case Phase::kSteady: return "steady";
+    case Phase::kDegraded: return "degraded";
+    case Phase::kRecovered: return "recovered";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(FaultKind kind) {
+    switch (kind) {
+    case FaultKind::kCap: return "cap";
+    case FaultKind::kLinkDown: return "link_down";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(Direction direction) {
+    switch (direction) {
+    case Direction::kSend: return "send";
+    case Direction::kReceive: return "receive";
+    case Direction::kBoth: return "both";
+    }
+    return "unknown";
+}
+
+std::string_view to_string(Metric metric) {
+    switch (metric) {
+    case Metric::kOverheadExclusive: return "overhead_exclusive";
+    case Metric::kOverheadFluid: return "overhead_fluid";
+    case Metric::kVsHealthy: return "vs_healthy";
+    case Metric::kVsSteady: return "vs_steady";
+    }
+    return "unknown";
+}
+
+} // namespace railbreak::scenarios

@@ -1,0 +1,229 @@
+#include "scenarios/plan_json.hpp"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "scenarios/limits.hpp"
+#include "scenarios/plan.hpp"
+
+namespace railbreak::scenarios {
+
+namespace {
+
+using nlohmann::json; // an object is a std::map: its keys are sorted
+
+constexpr int kPlanVersion = 1;
+constexpr std::size_t kMaxPlanBytes = 4U << 20U;
+
+json to_json(const Expectation& expectation) {
+    json result{{"metric", to_string(expectation.metric)}, {"phase", to_string(expectation.phase)}};
+    if (expectation.algorithm) {
+        result["algorithm"] = *expectation.algorithm;
+    }
+    if (expectation.min) {
+        result["min_millionths"] = std::llround(*expectation.min * static_cast<double>(kLimitScale));
+    }
+    if (expectation.max) {
+        result["max_millionths"] = std::llround(*expectation.max * static_cast<double>(kLimitScale));
+    }
+    return result;
+}
+
+json to_json(const PlannedFault& fault) {
+    json result{{"host", fault.host},
+                {"id", fault.id},
+                {"kind", to_string(fault.kind)},
+                {"name", fault.name},
+                {"nic", fault.nic}};
+    if (fault.kind == FaultKind::kCap) {
+        result["direction"] = to_string(fault.direction);
+        result["rate_bits_per_s"] = fault.rate.bits_per_s();
+    }
+    if (fault.at_iteration) {
+        result["at_iteration"] = *fault.at_iteration;
+        result["offset_ns"] = fault.offset.count();
+    }
+    if (fault.duration) {
+        result["duration_ns"] = fault.duration->count();
+    }
+    return result;
+}
+
+json to_json(const ClusterSpec& cluster) {
+    return {{"hosts", cluster.hosts},
+            {"mtu_bytes", cluster.mtu_bytes},
+            {"nics_per_host", cluster.nics_per_host},
+            {"rate_bits_per_s", cluster.rate.bits_per_s()}};
+}
+
+json to_json(const WorkloadSpec& workload) {
+    return {{"algorithms", workload.algorithms},
+            {"collective", "allreduce"},
+            {"dtype", to_string(workload.dtype)},
+            {"iteration_timeout_ns", workload.iteration_timeout.count()},
+            {"iterations",
+             {{"degraded", workload.iterations.degraded},
+              {"recovered", workload.iterations.recovered},
+              {"steady", workload.iterations.steady},
+              {"warmup", workload.iterations.warmup}}},
+            {"vector_bytes", workload.bytes.bytes()}};
+}
+
+std::int64_t integer(const json& object, const char* key, std::int64_t min, std::int64_t max) {
+    const json& value = object.at(key);
+    if (!value.is_number_integer() ||
+        (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(max)) ||
+        value.get<std::int64_t>() < min || value.get<std::int64_t>() > max) {
+        throw std::out_of_range(fmt::format("\"{}\" is not a whole number from {} to {}", key, min, max));
+    }
+    return value.get<std::int64_t>();
+}
+
+std::int32_t small(const json& object, const char* key, std::int64_t min, std::int64_t max) {
+    return static_cast<std::int32_t>(integer(object, key, min, max));
+}
+
+BitRate rate(const json& object, BitRate max) {
+    return BitRate::bits_per_s(
+        static_cast<std::uint64_t>(integer(object, "rate_bits_per_s", 1, static_cast<std::int64_t>(max.bits_per_s()))));
+}
+
+template <class Enum, std::size_t N> Enum word(const json& object, const char* key, const std::array<Enum, N>& values) {
+    const auto text = object.at(key).get<std::string>();
+    for (const Enum value : values) {
+        if (text == to_string(value)) {
+            return value;
+        }
+    }
+    throw std::out_of_range(fmt::format("\"{}\" has an unknown value", key));
+}
+
+Expectation expectation_from(const json& object) {
+    constexpr std::int64_t kMost = kMaxLimit * kLimitScale;
+    Expectation result;
+    result.metric = word(object, "metric", kMetrics);
+    result.phase = word(object, "phase", kPhases);
+    if (object.contains("algorithm")) {
+        result.algorithm = object.at("algorithm").get<std::string>();
+    }
+    const auto limit = [&](const char* key) -> std::optional<double> {
+        if (!object.contains(key)) {
+            return std::nullopt;
+        }
+        return static_cast<double>(integer(object, key, 0, kMost)) / static_cast<double>(kLimitScale);
+    };
+    result.min = limit("min_millionths");
+    result.max = limit("max_millionths");
+    return result;
+}
+
+PlannedFault fault_from(const json& object, const ClusterSpec& cluster, std::int32_t id) {
+    PlannedFault result;
+    result.id = small(object, "id", id, id);
+    result.name = object.at("name").get<std::string>();
+    result.kind = word(object, "kind", kFaultKinds);
+    result.host = small(object, "host", 0, cluster.hosts - 1);
+    result.nic = small(object, "nic", 0, cluster.nics_per_host - 1);
+    if (result.kind == FaultKind::kCap) {
+        result.direction = word(object, "direction", kDirections);
+        result.rate = rate(object, cluster.rate);
+    }
+    if (object.contains("at_iteration")) {
+        result.at_iteration = small(object, "at_iteration", 1, kMaxIterations);
+        result.offset = Nanoseconds(integer(object, "offset_ns", 0, kMaxIterationTimeout.count()));
+    }
+    if (object.contains("duration_ns")) {
+        result.duration = Nanoseconds(integer(object, "duration_ns", 1, kMaxIterationTimeout.count()));
+    }
+    return result;
+}
+
+WorkloadSpec workload_from(const json& object) {
+    constexpr std::array kDtypes{Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kBfloat16, Dtype::kFloat16};
+    WorkloadSpec result;
+    result.algorithms = object.at("algorithms").get<std::vector<std::string>>();
+    result.dtype = word(object, "dtype", kDtypes);
+    result.iteration_timeout = Nanoseconds(
+        integer(object, "iteration_timeout_ns", kMinIterationTimeout.count(), kMaxIterationTimeout.count()));
+    result.bytes = ByteCount::bytes(
+        static_cast<std::uint64_t>(integer(object, "vector_bytes", 1, static_cast<std::int64_t>(kMaxVector.bytes()))));
+    const json& counts = object.at("iterations");
+    result.iterations = {.warmup = small(counts, "warmup", 0, kMaxIterations),
+                         .steady = small(counts, "steady", 0, kMaxIterations),
+                         .degraded = small(counts, "degraded", 0, kMaxIterations),
+                         .recovered = small(counts, "recovered", 0, kMaxIterations)};
+    return result;
+}
+
+Plan plan_from(const json& object) {
+    Plan plan;
+    plan.scenario_name = object.at("scenario").get<std::string>();
+    const json& cluster = object.at("cluster");
+    plan.cluster.hosts = small(cluster, "hosts", kMinHosts, kMaxHosts);
+    plan.cluster.nics_per_host = small(cluster, "nics_per_host", 1, kMaxNicsPerHost);
+    plan.cluster.mtu_bytes = small(cluster, "mtu_bytes", static_cast<std::int64_t>(kMinMtu.bytes()),
+                                   static_cast<std::int64_t>(kMaxMtu.bytes()));
+    plan.cluster.rate = rate(cluster, kMaxRate);
+    plan.workload = workload_from(object.at("workload"));
+    for (const json& fault : object.at("faults")) {
+        plan.faults.push_back(fault_from(fault, plan.cluster, static_cast<std::int32_t>(plan.faults.size())));
+    }
+    for (const json& expectation : object.at("expectations")) {
+        plan.expectations.push_back(expectation_from(expectation));
+    }
+    plan.lease = Nanoseconds(integer(object, "lease_ns", kMinLease.count(), kMaxLease.count()));
+    return plan;
+}
+
+} // namespace
+
+std::string canonical_json(const Plan& plan) {
+    json faults = json::array();
+    for (const PlannedFault& fault : plan.faults) {
+        faults.push_back(to_json(fault));
+    }
+    json expectations = json::array();
+    for (const Expectation& expectation : plan.expectations) {
+        expectations.push_back(to_json(expectation));
+    }
+    const json object{{"cluster", to_json(plan.cluster)},  {"expectations", std::move(expectations)},
+                      {"faults", std::move(faults)},       {"lease_ns", plan.lease.count()},
+                      {"plan_version", kPlanVersion},      {"scenario", plan.scenario_name},
+                      {"workload", to_json(plan.workload)}};
+    return object.dump();
+}
+
+std::string plan_hash(std::string_view canonical_json) {
+    const XXH128_hash_t hash = XXH3_128bits(canonical_json.data(), canonical_json.size());
+    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Result<Plan> plan_from_json(std::string_view text, std::uint64_t seed) {
+    const auto bad = [](std::string_view why) {
+        return fail(Error(ErrorKind::kInput, fmt::format("not a plan of this build: {}", why))
+                        .advise("a plan is the canonical JSON that railbreak stores with each run"));
+    };
+    if (text.size() > kMaxPlanBytes) {
+        return bad(fmt::format("larger than {} bytes", kMaxPlanBytes));
+    }
+    try {
+        Plan plan = plan_from(json::parse(text));
+        plan.canonical_json = canonical_json(plan);
+        if (plan.canonical_json != text) {
+            return bad("its bytes are not the canonical ones of what it says");
+        }
+        plan.seed = seed;
+        plan.hash = plan_hash(plan.canonical_json);
+        return plan;
+    } catch (const std::exception& error) { // nlohmann's errors, and those thrown above
+        return bad(error.what());
+    }
+}
+
+} // namespace railbreak::scenarios

@@ -1,0 +1,13 @@
+// The rules of a scenario that concern more than one value: targets that exist, faults that can be composed,
+// expectations that can be judged.
+#pragma once
+
+#include "scenarios/fields.hpp"
+#include "scenarios/model.hpp"
+
+namespace railbreak::scenarios {
+
+/// Checks a scenario whose single values are right; reports every rule that it breaks.
+void check_rules(const Scenario& scenario, const Origins& origins, DiagnosticSink& sink);
+
+} // namespace railbreak::scenarios

@@ -1,0 +1,160 @@
+#include "scenarios/summary.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/diagnostic.hpp"
+#include "scenarios/plan.hpp"
+
+namespace railbreak::scenarios {
+
+namespace {
+
+/// Ethernet header, frame check excluded; IPv4 and TCP headers with time stamps: what a frame carries besides payload.
+constexpr double kFrameHeaderBytes = 14.0;
+constexpr double kTcpIpHeaderBytes = 52.0;
+
+BitRate rate_of(const FaultSpec& fault, BitRate line_rate) {
+    return fault.rate ? *fault.rate : fraction_of(line_rate, fault.fraction.value_or(Rational(1)));
+}
+
+/// Seconds of one ring iteration at a port rate.
+double ring_seconds(const Scenario& scenario, BitRate rate) {
+    const double hosts = scenario.cluster.hosts;
+    const double mtu = scenario.cluster.mtu_bytes;
+    const double goodput =
+        static_cast<double>(rate.bits_per_s()) * (mtu - kTcpIpHeaderBytes) / (mtu + kFrameHeaderBytes);
+    return 2.0 * (hosts - 1.0) / hosts * 8.0 * static_cast<double>(scenario.workload.bytes.bytes()) / goodput;
+}
+
+std::string plural(std::int64_t count, std::string_view word) {
+    return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+std::string describe(const FaultSpec& fault, BitRate line_rate) {
+    const std::string host = fault.target.host ? std::to_string(*fault.target.host) : "chosen from the seed";
+    std::string text = fmt::format("{} on host {}, NIC {}", to_string(fault.kind), host, fault.target.nic);
+    if (fault.kind == FaultKind::kCap) {
+        text += fmt::format(", {} at {}", to_string(fault.direction), to_string(rate_of(fault, line_rate)));
+        if (fault.fraction) {
+            text += fmt::format(" ({} of the line rate)", fault.fraction->str());
+        }
+    }
+    if (fault.at_iteration) {
+        text += fmt::format(", {} after the start of degraded iteration {}", railbreak::to_string(fault.offset),
+                            *fault.at_iteration);
+    } else {
+        text += ", during all degraded iterations";
+    }
+    if (fault.duration) {
+        text += fmt::format(", for {}", railbreak::to_string(*fault.duration));
+    }
+    return text;
+}
+
+std::string describe(const Expectation& expectation) {
+    std::string text = fmt::format("{}, {}, median of {}", expectation.algorithm.value_or("every algorithm"),
+                                   to_string(expectation.phase), to_string(expectation.metric));
+    if (expectation.min) {
+        text += fmt::format(" at least {}", *expectation.min);
+    }
+    if (expectation.max) {
+        text += fmt::format("{} at most {}", expectation.min ? "," : "", *expectation.max);
+    }
+    return text;
+}
+
+std::vector<std::string> notes_on(const Scenario& scenario) {
+    std::vector<std::string> notes;
+    const std::uint64_t elements = scenario.workload.bytes.bytes() / size_of(scenario.workload.dtype);
+    if (elements < static_cast<std::uint64_t>(scenario.cluster.hosts)) {
+        notes.push_back(fmt::format("the vector has fewer elements ({}) than there are ranks ({}): some ranks reduce "
+                                    "nothing, and latency rather than bandwidth is measured",
+                                    elements, scenario.cluster.hosts));
+    }
+    for (const FaultSpec& fault : scenario.faults) {
+        if (fault.target.nic != 0) {
+            notes.push_back(fmt::format("fault {} acts on NIC {}, but data flows over NIC 0 only", quote(fault.name),
+                                        fault.target.nic));
+        }
+    }
+    if (scenario.expectations.empty()) {
+        notes.emplace_back("no expectation: the run measures, and judges only faults and results");
+    }
+    if (scenario.faults.empty() && scenario.workload.iterations.degraded > 0) {
+        notes.emplace_back("no fault: the degraded iterations run on a healthy cluster");
+    }
+    return notes;
+}
+
+} // namespace
+
+Nanoseconds estimate_run_time(const Scenario& scenario) {
+    const IterationCounts& counts = scenario.workload.iterations;
+    BitRate slowest = scenario.cluster.rate;
+    double extra = 0.0;
+    for (const FaultSpec& fault : scenario.faults) {
+        const double length = std::chrono::duration<double>(fault.duration.value_or(Nanoseconds(0))).count();
+        if (fault.kind == FaultKind::kLinkDown) {
+            extra += 2.0 * length;
+        } else if (fault.at_iteration) {
+            extra += length;
+        } else {
+            slowest = std::min(slowest, rate_of(fault, scenario.cluster.rate));
+        }
+    }
+    const double healthy = ring_seconds(scenario, scenario.cluster.rate);
+    const double seconds = healthy * (counts.warmup + counts.steady + counts.recovered) +
+                           ring_seconds(scenario, slowest) * counts.degraded + extra;
+    const double all = seconds * static_cast<double>(scenario.workload.algorithms.size());
+    constexpr double kMostSeconds = 9e9; // what 64 bits of nanoseconds hold
+    return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(all, kMostSeconds)));
+}
+
+Summary summarise(const Scenario& scenario) {
+    const ClusterSpec& cluster = scenario.cluster;
+    const WorkloadSpec& workload = scenario.workload;
+    const IterationCounts& counts = workload.iterations;
+    const std::int64_t each = std::int64_t{counts.warmup} + counts.steady + counts.degraded + counts.recovered;
+    Summary summary;
+    summary.iterations = each * static_cast<std::int64_t>(workload.algorithms.size());
+    summary.estimated_run_time = estimate_run_time(scenario);
+    auto& lines = summary.lines;
+    lines.emplace_back("scenario", scenario.name);
+    lines.emplace_back("cluster",
+                       fmt::format("{}, {} each, {}, MTU {} bytes", plural(cluster.hosts, "host"),
+                                   plural(cluster.nics_per_host, "NIC"), to_string(cluster.rate), cluster.mtu_bytes));
+    lines.emplace_back("workload",
+                       fmt::format("allreduce of {} ({} bytes of {}) on each rank", to_string(workload.bytes),
+                                   workload.bytes.bytes(), to_string(workload.dtype)));
+    lines.emplace_back("algorithms", fmt::format("{}", fmt::join(workload.algorithms, ", ")));
+    lines.emplace_back("iterations", fmt::format("{} in all; each algorithm: {} warmup, {} steady, {} degraded, {} "
+                                                 "recovered; time-out {} each",
+                                                 summary.iterations, counts.warmup, counts.steady, counts.degraded,
+                                                 counts.recovered, railbreak::to_string(workload.iteration_timeout)));
+    lines.emplace_back("lease", railbreak::to_string(scenario.lease));
+    for (const FaultSpec& fault : scenario.faults) {
+        lines.emplace_back("fault " + fault.name, describe(fault, cluster.rate));
+    }
+    for (const Expectation& expectation : scenario.expectations) {
+        lines.emplace_back("expect", describe(expectation));
+    }
+    lines.emplace_back("estimate", fmt::format("about {} in iterations, if every algorithm were as slow as the ring",
+                                               railbreak::to_string(summary.estimated_run_time)));
+    summary.notes = notes_on(scenario);
+    return summary;
+}
+
+std::string to_text(const Summary& summary) {
+    std::string text;
+    for (const auto& [label, value] : summary.lines) {
+        text += fmt::format("{}: {}\n", label, value);
+    }
+    for (const std::string& note : summary.notes) {
+        text += fmt::format("note: {}\n", note);
+    }
+    return text;
+}
+
+} // namespace railbreak::scenarios

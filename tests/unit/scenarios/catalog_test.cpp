@@ -1,0 +1,46 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/plan.hpp"
+#include "scenarios/summary.hpp"
+#include "tests/unit/scenarios/support.hpp"
+
+namespace railbreak::scenarios {
+namespace {
+
+using testing::algorithms;
+using testing::catalog;
+using testing::errors_of;
+
+TEST(Catalog, HasTheScenariosThatTheDocumentationNames) {
+    std::vector<std::string> names;
+    for (const auto& path : catalog()) {
+        names.push_back(path.filename().string());
+    }
+    EXPECT_THAT(names, ::testing::IsSupersetOf(
+                           {"half-rate-nic.yaml", "link-down-short.yaml", "nic-12-percent.yaml", "smoke.yaml"}));
+}
+
+TEST(Catalog, EveryFileIsValidAndNamedAsItSays) {
+    for (const auto& path : catalog()) {
+        const auto scenario = load_scenario_file(path.string(), algorithms());
+        ASSERT_TRUE(scenario) << errors_of(scenario);
+        EXPECT_EQ(scenario->name, path.stem().string());
+        EXPECT_FALSE(scenario->description.empty()) << path;
+        EXPECT_FALSE(scenario->expectations.empty()) << path;
+        EXPECT_TRUE(summarise(*scenario).notes.empty()) << to_text(summarise(*scenario));
+        EXPECT_TRUE(expand(*scenario, 1)) << path;
+    }
+}
+
+TEST(Catalog, RunsAreAsShortAsTheirCommentsSay) {
+    for (const auto& path : catalog()) {
+        const auto scenario = load_scenario_file(path.string(), algorithms());
+        ASSERT_TRUE(scenario) << errors_of(scenario);
+        const bool smoke = path.stem() == "smoke";
+        EXPECT_LT(estimate_run_time(*scenario), std::chrono::seconds(smoke ? 8 : 45)) << path;
+    }
+}
+
+} // namespace
+} // namespace railbreak::scenarios
