@@ -1,0 +1,73 @@
+// What planning costs: all steps of one rank of a large cluster, and one step without its neighbours.
+#include <cstdint>
+
+#include <benchmark/benchmark.h>
+
+#include "collective/algorithms/optcc.hpp"
+#include "collective/verify.hpp"
+
+namespace railbreak::collective {
+namespace {
+
+std::unique_ptr<const Schedule> schedule(OptccPlan plan, std::int64_t ranks, std::int64_t segments) {
+    return make_optcc({.ranks = static_cast<Rank>(ranks),
+                       .straggler = static_cast<Rank>(ranks / 3),
+                       .elements = 268'435'399,
+                       .plan = plan,
+                       .segments = segments});
+}
+
+/// Makes the schedule and walks both queues of one healthy rank. Arguments: plan, ranks, segments.
+void walk_rank(benchmark::State& state) {
+    std::int64_t steps = 0;
+    for (auto _ : state) {
+        const auto plan = schedule(static_cast<OptccPlan>(state.range(0)), state.range(1), state.range(2));
+        steps = plan->send_count(0, 0) + plan->receive_count(0, 0);
+        for (std::int64_t i = 0; i < plan->send_count(0, 0); ++i) {
+            benchmark::DoNotOptimize(plan->send_step(0, 0, i));
+        }
+        for (std::int64_t i = 0; i < plan->receive_count(0, 0); ++i) {
+            benchmark::DoNotOptimize(plan->receive_step(0, 0, i));
+        }
+    }
+    state.counters["steps"] = static_cast<double>(steps);
+}
+
+/// Makes the schedule and asks for the first step of each queue: when a rank can start.
+void first_steps(benchmark::State& state) {
+    for (auto _ : state) {
+        const auto plan = schedule(static_cast<OptccPlan>(state.range(0)), state.range(1), state.range(2));
+        benchmark::DoNotOptimize(plan->send_step(0, 0, 0));
+        benchmark::DoNotOptimize(plan->receive_step(0, 0, 0));
+    }
+}
+
+/// One step anywhere in a queue.
+void random_step(benchmark::State& state) {
+    const auto plan = schedule(static_cast<OptccPlan>(state.range(0)), state.range(1), state.range(2));
+    const auto count = static_cast<std::uint64_t>(plan->send_count(0, 0));
+    std::uint64_t seed = 1;
+    for (auto _ : state) {
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        benchmark::DoNotOptimize(plan->send_step(0, 0, static_cast<std::int64_t>((seed >> 33) % count)));
+    }
+}
+
+/// The proof of a whole plan. Arguments as above.
+void prove(benchmark::State& state) {
+    const auto plan = schedule(static_cast<OptccPlan>(state.range(0)), state.range(1), state.range(2));
+    for (auto _ : state) {
+        benchmark::DoNotOptimize(verify(*plan));
+    }
+}
+
+constexpr auto kU = static_cast<std::int64_t>(OptccPlan::kUniform);
+constexpr auto kBs = static_cast<std::int64_t>(OptccPlan::kBalanced);
+
+BENCHMARK(first_steps)->Args({kU, 1024, 64})->Args({kBs, 1024, 64});
+BENCHMARK(walk_rank)->Args({kU, 1024, 64})->Args({kBs, 1024, 64})->Args({kBs, 8, 4})->Unit(benchmark::kMicrosecond);
+BENCHMARK(random_step)->Args({kBs, 8, 4})->Args({kBs, 64, 64})->Args({kBs, 1024, 64})->Args({kU, 1024, 1024});
+BENCHMARK(prove)->Args({kBs, 8, 4})->Args({kBs, 64, 64})->Unit(benchmark::kMillisecond);
+
+} // namespace
+} // namespace railbreak::collective
