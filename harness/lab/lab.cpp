@@ -1,0 +1,387 @@
+#include "harness/lab/lab.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "harness/lab/fabric.hpp"
+#include "harness/lab/keeper.hpp"
+#include "harness/lab/privilege.hpp"
+#include "harness/lab/state.hpp"
+
+namespace railbreak::lab {
+namespace {
+
+constexpr auto kLockBudget = std::chrono::seconds(5);
+constexpr auto kDestructorBudget = std::chrono::seconds(5);
+constexpr unsigned kSmallestMtu = 576;
+constexpr unsigned kLargestMtu = 65535;
+constexpr std::size_t kLongestName = 32;
+constexpr int kFirstNic = 101;         ///< index of rail0 in a host
+constexpr int kFirstSwitchPort = 1001; ///< index of h0r0 in the switch
+constexpr std::uint64_t kBurstBytes = 16'000;
+constexpr std::uint64_t kLeastQueueBytes = 200'000;
+constexpr std::uint64_t kQueueParts = 50; ///< 20 ms of the rate
+
+bool is_good_name(std::string_view name) {
+    return !name.empty() && name.size() <= kLongestName && name.front() != '.' &&
+           std::all_of(name.begin(), name.end(), [](char letter) {
+               return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_' ||
+                      letter == '-';
+           });
+}
+
+tl::unexpected<Error> out_of_range(std::string_view field, std::uint64_t value, std::string_view allowed) {
+    return fail(Error(ErrorKind::kInput, fmt::format("a lab cannot have {} {}: {}", value, field, allowed))
+                    .with(field, std::to_string(value)));
+}
+
+/// True while a lab of this record exists: its keeper runs, or its owner is still building it.
+bool is_up(const LabRecord& record) {
+    if (record.boot_id != read_boot_id()) {
+        return false;
+    }
+    return is_alive(record.keeper.pid != 0 ? record.keeper : record.owner);
+}
+
+tl::unexpected<Error> already_up(const LabRecord& record) {
+    return fail(Error(ErrorKind::kRefused, fmt::format("the lab {} is already up", record.spec.name))
+                    .with("owner", std::to_string(record.kept ? record.keeper.pid : record.owner.pid))
+                    .with("keeper", std::to_string(record.keeper.pid))
+                    .advise(record.kept
+                                ? fmt::format("use it, or take it down with: railbreak lab down {}", record.spec.name)
+                                : std::string("choose another name, or end the process that owns it")));
+}
+
+/// Writes the first record of a lab, if no other lab has the name.
+Result<LabRecord> reserve_name(StateFolder& folder, const LabSpec& spec, bool kept) {
+    if (auto locked = folder.lock(Deadline::after(kLockBudget)); !locked) {
+        return fail(std::move(locked.error()));
+    }
+    if (const auto there = folder.read(spec.name); there && is_up(*there)) {
+        return already_up(*there);
+    }
+    for (const auto& other : find_keepers()) {
+        if (other.spec.name == spec.name) {
+            return already_up(other);
+        }
+    }
+    LabRecord record;
+    record.spec = spec;
+    record.kept = kept;
+    record.owner = identify_process(::getpid());
+    record.created_at = realtime_now();
+    record.boot_id = read_boot_id();
+    auto written = folder.write(record);
+    folder.unlock();
+    if (!written) {
+        return fail(std::move(written.error()));
+    }
+    return record;
+}
+
+/// A lab that is up: its record and this process's own descriptors.
+struct RunningLab {
+    LabRecord record;
+    Fabric fabric;
+};
+
+Result<RunningLab> build_and_keep(LabRecord record) {
+    auto fabric = build_fabric(record.spec);
+    if (!fabric) {
+        return fail(std::move(fabric.error()));
+    }
+    record.namespaces = fabric->ids;
+    std::vector<int> namespaces{fabric->switch_netns.get()};
+    std::transform(fabric->host_netns.begin(), fabric->host_netns.end(), std::back_inserter(namespaces),
+                   [](const UniqueFd& fd) { return fd.get(); });
+    auto keeper = start_keeper(record, namespaces);
+    if (!keeper) {
+        return fail(std::move(keeper.error()));
+    }
+    record.keeper = *keeper;
+    return RunningLab{std::move(record), std::move(*fabric)};
+}
+
+Result<RunningLab> start_lab(const LabSpec& spec, bool kept) {
+    if (auto good = check_spec(spec); !good) {
+        return fail(std::move(good.error()));
+    }
+    if (!has_lab_capabilities()) {
+        return fail(Error(ErrorKind::kRefused, "a lab needs CAP_NET_ADMIN and CAP_SYS_ADMIN")
+                        .advise("run as root, or as a normal user where user namespaces are allowed"));
+    }
+    auto folder = StateFolder::open();
+    if (!folder) {
+        return fail(std::move(folder.error()));
+    }
+    auto record = reserve_name(*folder, spec, kept);
+    if (!record) {
+        return fail(std::move(record.error()));
+    }
+    auto running = build_and_keep(std::move(*record));
+    if (!running) {
+        folder->remove(spec.name);
+        return fail(std::move(running.error()).during(fmt::format("building the lab {}", spec.name)));
+    }
+    if (auto written = folder->write(running->record); !written) {
+        static_cast<void>(end_keeper(running->record.keeper, Deadline::after(kDestructorBudget)));
+        folder->remove(spec.name);
+        return fail(std::move(written.error()));
+    }
+    return running;
+}
+
+LabSummary summarise(const LabRecord& record) {
+    LabSummary summary;
+    summary.spec = record.spec;
+    summary.kept = record.kept;
+    summary.owner_pid = record.kept ? record.keeper.pid : record.owner.pid;
+    summary.keeper_pid = record.keeper.pid;
+    summary.age = std::max(realtime_now() - record.created_at, Nanoseconds::zero());
+    summary.alive = is_up(record);
+    return summary;
+}
+
+/// Ends a lab whose record and keeper are known.
+Result<void> take_down(const LabRecord& record, const Deadline& deadline) {
+    if (record.boot_id != read_boot_id()) {
+        return {}; // nothing survives a boot
+    }
+    const bool is_being_built = record.keeper.pid == 0;
+    if ((!record.kept || is_being_built) && is_alive(record.owner)) {
+        return fail(
+            Error(ErrorKind::kRefused, fmt::format("the lab {} belongs to a running process", record.spec.name))
+                .with("owner", std::to_string(record.owner.pid))
+                .advise(fmt::format("end that process (kill -INT {}); the lab goes with it", record.owner.pid)));
+    }
+    if (auto ended = end_keeper(record.keeper, deadline); !ended) {
+        return ended;
+    }
+    // The keeper has done this already, unless it was killed.
+    return end_processes_inside(record.namespaces, NamespaceProof::kCookie, deadline.left() / 4, deadline);
+}
+
+/// Every lab of this user, from records on disk and from keepers; true beside those that have a record.
+std::vector<std::pair<LabRecord, bool>> find_labs(const StateFolder& folder) {
+    std::vector<std::pair<LabRecord, bool>> labs;
+    for (const auto& name : folder.names()) {
+        if (auto record = folder.read(name)) {
+            labs.emplace_back(std::move(*record), true);
+        }
+    }
+    for (auto& keeper : find_keepers()) {
+        const auto known = std::find_if(labs.begin(), labs.end(), [&keeper](const auto& lab) {
+            return lab.first.owner == keeper.owner && lab.first.created_at == keeper.created_at;
+        });
+        if (known == labs.end()) {
+            labs.emplace_back(std::move(keeper), false);
+        } else {
+            known->first = std::move(keeper); // complete even if the building process died before it could say so
+        }
+    }
+    std::stable_sort(labs.begin(), labs.end(),
+                     [](const auto& a, const auto& b) { return a.first.spec.name < b.first.spec.name; });
+    return labs;
+}
+
+Result<void> take_down_and_forget(StateFolder& folder, const LabRecord& record, bool has_record,
+                                  const Deadline& deadline) {
+    auto down = take_down(record, deadline);
+    if (down && has_record) {
+        const auto there = folder.read(record.spec.name);
+        if (there && there->created_at == record.created_at) {
+            folder.remove(record.spec.name);
+        }
+    }
+    return down;
+}
+
+} // namespace
+
+ByteCount lab_burst() {
+    return ByteCount::bytes(kBurstBytes);
+}
+
+ByteCount lab_queue_limit(BitRate rate) {
+    return ByteCount::bytes(std::max(rate.bytes_per_s() / kQueueParts, kLeastQueueBytes));
+}
+
+Result<void> check_spec(const LabSpec& spec) {
+    if (!is_good_name(spec.name)) {
+        return fail(Error(ErrorKind::kInput, fmt::format("\"{}\" is no name for a lab", spec.name))
+                        .with("name", spec.name)
+                        .advise("use 1 to 32 letters, digits, dots, dashes and underscores, the first not a dot"));
+    }
+    if (spec.hosts < 2 || spec.hosts > kMaximumHosts) {
+        return out_of_range("hosts", spec.hosts, "2 to 64 are possible");
+    }
+    if (spec.nics_per_host < 1 || spec.nics_per_host > kMaximumNics) {
+        return out_of_range("nics_per_host", spec.nics_per_host, "1 to 8 are possible");
+    }
+    if (spec.rate.bytes_per_s() == 0) {
+        return out_of_range("rate_bits_per_s", spec.rate.bits_per_s(), "at least 8 bit/s are needed");
+    }
+    if (spec.mtu_bytes < kSmallestMtu || spec.mtu_bytes > kLargestMtu) {
+        return out_of_range("mtu_bytes", spec.mtu_bytes, "576 to 65535 are possible");
+    }
+    return {};
+}
+
+std::vector<LabHost> hosts_of(const LabSpec& spec) {
+    std::vector<LabHost> hosts;
+    for (unsigned index = 0; index < spec.hosts; ++index) {
+        LabHost host{index, fmt::format("h{}", index), {}};
+        for (unsigned rail = 0; rail < spec.nics_per_host; ++rail) {
+            LabNic nic;
+            nic.name = fmt::format("rail{}", rail);
+            nic.mac = fmt::format("02:72:62:{:02x}:00:{:02x}", rail, index);
+            nic.address = fmt::format("10.77.{}.{}", rail, index + 1);
+            nic.switch_port = fmt::format("h{}r{}", index, rail);
+            nic.ifindex = kFirstNic + static_cast<int>(rail);
+            nic.switch_ifindex = kFirstSwitchPort + static_cast<int>(index * kMaximumNics + rail);
+            host.nics.push_back(std::move(nic));
+        }
+        hosts.push_back(std::move(host));
+    }
+    return hosts;
+}
+
+struct Lab::State {
+    RunningLab running;
+    std::vector<LabHost> hosts;
+    bool is_down = false;
+};
+
+Lab::Lab(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Lab::Lab(Lab&&) noexcept = default;
+
+Lab& Lab::operator=(Lab&& other) noexcept {
+    if (this != &other) {
+        if (state_ != nullptr) {
+            static_cast<void>(down(Deadline::after(kDestructorBudget)));
+        }
+        state_ = std::move(other.state_);
+    }
+    return *this;
+}
+
+Lab::~Lab() {
+    if (state_ != nullptr) {
+        static_cast<void>(down(Deadline::after(kDestructorBudget)));
+    }
+}
+
+Result<Lab> Lab::up(const LabSpec& spec) {
+    auto running = start_lab(spec, false);
+    if (!running) {
+        return fail(std::move(running.error()));
+    }
+    return Lab(std::make_unique<State>(State{std::move(*running), hosts_of(spec), false}));
+}
+
+const LabSpec& Lab::spec() const {
+    return state_->running.record.spec;
+}
+
+const std::vector<LabHost>& Lab::hosts() const {
+    return state_->hosts;
+}
+
+int Lab::host_netns_fd(unsigned host) const {
+    return state_->running.fabric.host_netns.at(host).get();
+}
+
+int Lab::switch_netns_fd() const {
+    return state_->running.fabric.switch_netns.get();
+}
+
+pid_t Lab::keeper_pid() const {
+    return state_->running.record.keeper.pid;
+}
+
+Result<void> Lab::down(Deadline deadline) {
+    if (state_->is_down) {
+        return {};
+    }
+    const LabRecord& record = state_->running.record;
+    // Emptied before our descriptors go, while the namespaces' numbers are certainly this lab's.
+    auto emptied = end_processes_inside(record.namespaces, NamespaceProof::kInode, deadline.left() / 4, deadline);
+    for (auto& netns : state_->running.fabric.host_netns) {
+        netns.reset();
+    }
+    auto ended = end_keeper(record.keeper, deadline);
+    state_->running.fabric.switch_netns.reset();
+    state_->is_down = true;
+    if (auto folder = StateFolder::open()) {
+        const auto there = folder->read(record.spec.name);
+        if (there && there->created_at == record.created_at && emptied && ended) {
+            folder->remove(record.spec.name);
+        }
+    }
+    return emptied ? ended : emptied;
+}
+
+Result<LabSummary> lab_up_kept(const LabSpec& spec) {
+    auto running = start_lab(spec, true);
+    if (!running) {
+        return fail(std::move(running.error()));
+    }
+    auto summary = summarise(running->record);
+    summary.has_record = true;
+    return summary;
+}
+
+Result<void> lab_down(std::string_view name, Deadline deadline) {
+    auto folder = StateFolder::open();
+    if (!folder) {
+        return fail(std::move(folder.error()));
+    }
+    bool found = false;
+    for (const auto& [record, has_record] : find_labs(*folder)) {
+        if (record.spec.name != name) {
+            continue;
+        }
+        found = true;
+        if (auto down = take_down_and_forget(*folder, record, has_record, deadline); !down) {
+            return down;
+        }
+    }
+    if (!found) {
+        return fail(Error(ErrorKind::kInput, fmt::format("there is no lab {}", name))
+                        .with("state_folder", state_folder())
+                        .advise("railbreak lab list shows the labs of this user"));
+    }
+    return {};
+}
+
+Result<std::vector<LabDownOutcome>> lab_down_all(Deadline deadline) {
+    auto folder = StateFolder::open();
+    if (!folder) {
+        return fail(std::move(folder.error()));
+    }
+    std::vector<LabDownOutcome> outcomes;
+    for (const auto& [record, has_record] : find_labs(*folder)) {
+        outcomes.push_back({record.spec.name, take_down_and_forget(*folder, record, has_record, deadline)});
+    }
+    return outcomes;
+}
+
+Result<std::vector<LabSummary>> lab_list() {
+    auto folder = StateFolder::open();
+    if (!folder) {
+        return fail(std::move(folder.error()));
+    }
+    std::vector<LabSummary> summaries;
+    for (const auto& [record, has_record] : find_labs(*folder)) {
+        summaries.push_back(summarise(record));
+        summaries.back().has_record = has_record;
+    }
+    return summaries;
+}
+
+} // namespace railbreak::lab
