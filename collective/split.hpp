@@ -3,12 +3,17 @@
 
 #include <cstdint>
 
+#include "collective/schedule.hpp"
+
 namespace railbreak::collective {
 
-/// floor(total * index / parts): where part `index` of `parts` nearly equal parts begins. Parts may be empty.
-/// Written so that no intermediate value exceeds total + parts^2.
-[[nodiscard]] constexpr std::int64_t split_point(std::int64_t total, std::int64_t parts, std::int64_t index) {
-    return index * (total / parts) + index * (total % parts) / parts;
+/// Part `index` of `parts` nearly equal parts of `total` elements: from floor(total*index/parts) to where the next part
+/// begins. Parts may be empty. Two divisions, no intermediate value above total + parts^2.
+[[nodiscard]] constexpr Slice split_part(std::int64_t total, std::int64_t parts, std::int64_t index) {
+    const std::int64_t each = total / parts;
+    const std::int64_t rest = total % parts;
+    const std::int64_t extra = index * rest;
+    return {index * each + extra / parts, each + (extra % parts + rest >= parts ? 1 : 0)};
 }
 
 } // namespace railbreak::collective

@@ -10,10 +10,9 @@ OptccLayout::OptccLayout(const OptccParameters& parameters)
       ring_elements_(parameters.elements - parameters.star_elements), star_elements_(parameters.star_elements) {}
 
 Slice OptccLayout::part(std::int64_t section, std::int64_t parts, std::int64_t index) const {
-    const std::int64_t begin = split_point(ring_elements_, healthy_, section);
-    const std::int64_t size = split_point(ring_elements_, healthy_, section + 1) - begin;
-    const std::int64_t from = split_point(size, parts, index);
-    return {begin + from, split_point(size, parts, index + 1) - from};
+    const Slice whole = split_part(ring_elements_, healthy_, section);
+    const Slice inside = split_part(whole.count, parts, index);
+    return {whole.offset + inside.offset, inside.count};
 }
 
 Slice OptccLayout::ring_part(std::int64_t unit, std::int64_t section) const {
@@ -25,8 +24,8 @@ Slice OptccLayout::segment_part(std::int64_t segment, std::int64_t section) cons
 }
 
 Slice OptccLayout::star_chunk(std::int64_t chunk) const {
-    const std::int64_t from = split_point(star_elements_, segments_, chunk);
-    return {ring_elements_ + from, split_point(star_elements_, segments_, chunk + 1) - from};
+    const Slice inside = split_part(star_elements_, segments_, chunk);
+    return {ring_elements_ + inside.offset, inside.count};
 }
 
 std::int64_t LinkQueue::phase_size(std::int64_t phase) const {
@@ -57,8 +56,9 @@ Place LinkQueue::locate(std::int64_t index) const {
         return place;
     }
     const std::int64_t hops = within < pause_begin ? within : within - pauses;
-    place.window = hops / streams;
-    place.entry = hops % streams;
+    // There are one or two streams; a division would be the dearest part of a step.
+    place.window = streams == 2 ? hops >> 1 : hops;
+    place.entry = streams == 2 ? hops & 1 : 0;
     return place;
 }
 

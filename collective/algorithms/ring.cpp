@@ -48,9 +48,8 @@ private:
     [[nodiscard]] Step hop(Rank head, std::int64_t index) const {
         const bool reducing = index < ranks_ - 1;
         const std::int64_t section = reducing ? wrap(head - 1 - index) : wrap(head - (index - (ranks_ - 1)));
-        const std::int64_t begin = split_point(elements_, ranks_, section);
         Step step;
-        step.slice = {begin, split_point(elements_, ranks_, section + 1) - begin};
+        step.slice = split_part(elements_, ranks_, section);
         step.stage = reducing ? Stage::kReduceScatter : Stage::kAllGather;
         step.combine = reducing ? Combine::kReduce : Combine::kCopy;
         return step;

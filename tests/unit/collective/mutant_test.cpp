@@ -326,6 +326,33 @@ TEST(Verify, SeesAReadThatIsNotOrderedAgainstALaterOverwrite) {
     EXPECT_EQ(first_rule(list), "accepted");
 }
 
+TEST(Verify, SeesACopyOfAPartialSumEvenIfItIsOverwrittenLater) {
+    ListSchedule list(*make_ring(3, 3));
+    const Step add{.slice = {0, 3}, .combine = Combine::kReduce};
+    const Step copy{.slice = {0, 3}, .combine = Combine::kCopy};
+    const auto with = [](Step step, Rank peer, std::int64_t after) {
+        step.peer = peer;
+        step.after[0] = after;
+        return step;
+    };
+    list.sends(1, 0) = {with(add, 0, 0)};
+    list.sends(2, 0) = {with(add, 0, 0)};
+    // Rank 0 hands rank 1 the sum of two before the third arrives; the wait of a receive step orders that.
+    list.receives(0, 0) = {with(add, 1, 0), with(add, 2, 1)};
+    list.sends(0, 0) = {with(copy, 1, 1), with(copy, 1, 2), with(copy, 2, 2)};
+    list.receives(1, 0) = {with(copy, 0, 0), with(copy, 0, 0)};
+    list.receives(2, 0) = {with(copy, 0, 0)};
+    const std::vector<Violation> found = verify(list);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found[0].rule, "data");
+    EXPECT_EQ(found.size(), 1U) << "only that copy is wrong";
+    list.receives(0, 0)[1].after[0] = 0;
+    EXPECT_EQ(first_rule(list), "race");
+    list.sends(0, 0).erase(list.sends(0, 0).begin());
+    list.receives(1, 0).pop_back();
+    EXPECT_EQ(first_rule(list), "accepted");
+}
+
 TEST(Verify, NamesRankLaneAndIndex) {
     ListSchedule list(*make_ring(3, 30));
     list.sends(2, 0)[1].slice.count = 3;
