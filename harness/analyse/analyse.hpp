@@ -1,0 +1,58 @@
+// From a run's rows to its verdicts: a pure function, so that judging a stored run again gives the same verdicts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "harness/analyse/verdict.hpp"
+#include "harness/record/rows.hpp"
+
+namespace railbreak::scenarios {
+struct Plan;
+}
+
+namespace railbreak::analyse {
+
+/// A time may fall below a lower bound by this share before the testbed counts as wrong: the goodput that the bound is
+/// computed from is itself measured.
+inline constexpr double kBoundTolerance = 0.005;
+
+/// The goodput of a capped port may differ from what the cap should leave by this share.
+inline constexpr double kGoodputTolerance = 0.10;
+
+/// What a full-sized TCP segment leaves of the line rate that traffic control counts: payload (MTU less 20 bytes IPv4,
+/// 20 TCP, 12 timestamps) over frame (MTU and 14 bytes of Ethernet). 1448/1514 = 0.9564 at MTU 1500.
+[[nodiscard]] double payload_share(std::int32_t mtu_bytes);
+
+/// Everything that the analysis found.
+struct Analysis {
+    std::vector<record::VerdictRow> verdicts; ///< "run" first, then teardown and all checks; for Recorder::finish_run
+    Verdict verdict = Verdict::kInconclusive; ///< of the run
+    std::string reason;                       ///< of the run's verdict, one line, never empty
+    ExitCode exit_code = ExitCode::kInconclusive;
+};
+
+/// Judges a run against its plan. The checks, one VerdictRow each:
+///  - correctness, per algorithm: an iteration with an error or a wrong digest on any rank fails (warm-up included: a
+///    wrong sum is wrong at any time); fewer iterations or digests than planned are inconclusive.
+///  - fault, per injection: inconclusive unless applied, observed and, for a cap, seen as goodput within
+///    kGoodputTolerance; refused when the injector refused it. A planned fault that was not ordered is inconclusive.
+///  - bound, per algorithm and phase (not warm-up): invalid when the fastest iteration beats the fluid bound by more
+///    than kBoundTolerance.
+///  - expectation, per limit and algorithm: the median against min and max; without data inconclusive.
+///  - teardown, beside the run's verdict: fails unless every injection is verified as restored.
+/// Events made by stop_event() count as well. A plan without faults needs no degraded and recovered iterations: for a
+/// run without faults, pass the plan with faults and the expectations about those two phases taken out.
+[[nodiscard]] Analysis analyse(const record::RunData& data, const scenarios::Plan& plan);
+
+/// The event that tells the analysis that the run was stopped early and why: record it, then analyse. kOutcome becomes
+/// fail, kRefused refused, kTeardown a teardown verdict, all others aborted.
+[[nodiscard]] record::EventRow stop_event(std::int64_t run, Nanoseconds at, const Error& error);
+
+/// The text for InjectionRow::error: the error's line, marked so that the analysis tells a refusal from a failure.
+[[nodiscard]] std::string injection_error(const Error& error);
+
+} // namespace railbreak::analyse
