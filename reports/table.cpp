@@ -1,0 +1,322 @@
+#include "reports/table.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/units.hpp"
+#include "harness/record/statistics.hpp"
+#include "reports/facts.hpp"
+#include "reports/text.hpp"
+
+namespace railbreak::reports {
+
+using record::InjectionRow;
+using record::PhaseStatistics;
+using record::RunData;
+using record::VerdictRow;
+
+namespace {
+
+constexpr std::size_t kLabel = 13; // width of the header's labels
+
+std::string labelled(std::string_view label, std::string_view text) {
+    return wrapped(fmt::format("{:<{}}{}", label, kLabel, printable(text)), kLabel);
+}
+
+std::string rate(std::int64_t bits_per_s) {
+    return to_string(BitRate::bits_per_s(static_cast<std::uint64_t>(std::max<std::int64_t>(bits_per_s, 0))));
+}
+
+std::string duration(double nanoseconds) {
+    return to_string(Nanoseconds(std::llround(nanoseconds)));
+}
+
+std::string utc(std::int64_t realtime_ns) {
+    return to_iso8601(Nanoseconds(realtime_ns)).substr(0, 19) + "Z";
+}
+
+std::string spread(const std::optional<Spread>& value) {
+    return value ? fmt::format("{} / {} / {}", rate(value->min), rate(value->median), rate(value->max))
+                 : "not measured";
+}
+
+// The environment's facts in one line: "compiler GNU 12.2.0; kernel 6.1.0".
+std::string environment(const std::string& json) {
+    const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+    if (!parsed.is_object()) {
+        return json;
+    }
+    std::string text;
+    for (const auto& [key, value] : parsed.items()) {
+        const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+        text += fmt::format("{}{} {}", text.empty() ? "" : "; ", key,
+                            value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, replace));
+    }
+    return text;
+}
+
+std::string header(const RunData& data) {
+    const record::RunRow& run = data.run;
+    const std::string took =
+        run.finished_realtime_ns > 0
+            ? "took " + duration(static_cast<double>(run.finished_realtime_ns - run.started_realtime_ns))
+            : "not finished";
+    std::string out = labelled("run", run.run_id);
+    out += labelled("scenario", fmt::format("{}, seed {}", run.scenario_name, run.seed));
+    out += labelled("plan", run.plan_hash);
+    out += labelled("started", fmt::format("{}, {}", utc(run.started_realtime_ns), took));
+    out +=
+        labelled("cluster", fmt::format("{} hosts and {} ranks on {}, {} per NIC; {} of {} on each rank", run.hosts,
+                                        record::rank_count(data), run.backend, rate(run.rate_bits_per_s),
+                                        to_string(ByteCount::bytes(static_cast<std::uint64_t>(run.bytes))), run.dtype));
+    out += labelled("goodput", fmt::format("of healthy ports, min / median / max: send {}; receive {}",
+                                           spread(send_goodput(data)), spread(receive_goodput(data))));
+    const std::string facts = environment(run.environment_json);
+    out += labelled("environment", fmt::format("railbreak {}{}{}", run.version, facts.empty() ? "" : "; ", facts));
+    return out;
+}
+
+std::string figure(const std::optional<double>& value, double scale, int decimals) {
+    return value ? fmt::format("{:.{}f}", *value / scale, decimals) : "-";
+}
+
+std::string digest_cell(const PhaseStatistics& entry) {
+    std::string cell;
+    if (entry.wrong > 0) {
+        cell = fmt::format("{} wrong", entry.wrong);
+    }
+    if (entry.failed > 0) {
+        cell += fmt::format("{}{} failed", cell.empty() ? "" : ", ", entry.failed);
+    }
+    return cell.empty() ? "ok" : cell;
+}
+
+std::string phase_table(const std::vector<PhaseStatistics>& statistics) {
+    std::vector<std::vector<std::string>> rows{{"", "", "", "time/ms", "", "", "MB/s", "", "time over", "", "", ""},
+                                               {"algorithm", "phase", "n", "min", "median", "max", "algbw", "busbw",
+                                                "healthy", "exclusive", "fluid", "digest"}};
+    for (const PhaseStatistics& entry : statistics) {
+        rows.push_back({printable(entry.algorithm), printable(entry.phase), std::to_string(entry.iterations),
+                        figure(entry.time_min_ns, 1e6, 3), figure(entry.time_median_ns, 1e6, 3),
+                        figure(entry.time_max_ns, 1e6, 3), figure(entry.algbw_bytes_per_s, 1e6, 2),
+                        figure(entry.busbw_bytes_per_s, 1e6, 2), figure(entry.vs_healthy, 1, 3),
+                        figure(entry.overhead_exclusive, 1, 3), figure(entry.overhead_fluid, 1, 3),
+                        digest_cell(entry)});
+    }
+    if (statistics.empty()) {
+        return "No iteration was recorded.\n";
+    }
+    return aligned(rows, "llrrrrrrrrrl") +
+           "healthy: median of the ring's steady phase; exclusive, fluid: lower bounds in the two port models\n";
+}
+
+// The binding bounds, with the algorithms that share one on one line.
+std::string bounds_table(const RunData& data, const std::vector<PhaseStatistics>& statistics) {
+    std::vector<std::vector<std::string>> rows{
+        {"phase", "model", "time/ms", "T/n", "slowdown", "bound", "what binds", "algorithms"}};
+    for (const std::string_view model : {"exclusive", "fluid"}) {
+        for (const PhaseStatistics& entry : statistics) {
+            const record::BoundRow* bound = record::binding_bound(data, entry.algorithm, entry.phase, model);
+            if (bound == nullptr) {
+                continue;
+            }
+            std::vector<std::string> row{printable(bound->phase),
+                                         bound->model,
+                                         fmt::format("{:.3f}", static_cast<double>(bound->time_ns) / 1e6),
+                                         fmt::format("{:.4f}", bound->time_over_n),
+                                         fmt::format("{:.3f}", bound->slowdown),
+                                         printable(bound->name),
+                                         printable(bound->branch),
+                                         printable(bound->algorithm)};
+            const auto same = std::find_if(rows.begin() + 1, rows.end(), [&](const std::vector<std::string>& other) {
+                return std::equal(row.begin(), row.end() - 1, other.begin());
+            });
+            if (same != rows.end()) {
+                same->back() += ", " + row.back();
+            } else {
+                rows.push_back(std::move(row));
+            }
+        }
+    }
+    return rows.size() > 1 ? "\nLower bounds\n" + aligned(rows, "llrrrlll", "  ") : "";
+}
+
+std::string place_of(const RunData& data, const InjectionRow& row) {
+    const auto host = std::find_if(data.hosts.begin(), data.hosts.end(),
+                                   [&](const record::HostRow& h) { return h.host == row.host; });
+    const auto nic = std::find_if(data.nics.begin(), data.nics.end(),
+                                  [&](const record::NicRow& n) { return n.host == row.host && n.nic == row.nic; });
+    return fmt::format("{} {}", host != data.hosts.end() ? host->name : fmt::format("host {}", row.host),
+                       nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
+}
+
+// "applied +412 us" after the order, or "applied never".
+std::string step(std::string_view name, std::int64_t at, std::int64_t ordered_at) {
+    return at > 0 ? fmt::format(", {} +{}", name, duration(static_cast<double>(at - ordered_at)))
+                  : fmt::format(", {} never", name);
+}
+
+// "send 478 Mbit/s -> 239.1 Mbit/s": healthy and under the fault.
+std::string goodput(std::string_view name, std::int64_t healthy, std::int64_t measured) {
+    return fmt::format("{} {} -> {}", name, healthy > 0 ? rate(healthy) : "not measured",
+                       measured > 0 ? rate(measured) : "not measured");
+}
+
+std::string injection_text(const RunData& data, const InjectionRow& row, std::int64_t origin) {
+    std::string what = fmt::format("  {} under {}: {}", row.name, row.algorithm, row.kind);
+    if (row.wanted_rate_bits_per_s > 0) {
+        what += fmt::format(" to {}", rate(row.wanted_rate_bits_per_s));
+    }
+    what += fmt::format(" on {}", place_of(data, row));
+    what += row.direction.empty() ? "" : fmt::format(", direction {}", row.direction);
+    what += row.mechanism.empty() ? "" : fmt::format(", by {}", row.mechanism);
+    what += row.realism.empty() ? "" : fmt::format("; realism {}", row.realism);
+    what += row.data_path.empty() ? "" : fmt::format("; path {}", row.data_path);
+    std::string out = wrapped(printable(what), 4);
+
+    out += wrapped(row.ordered_at > 0 ? fmt::format("    ordered at {}{}{}{}{}",
+                                                    duration(static_cast<double>(row.ordered_at - origin)),
+                                                    step("applied", row.applied_at, row.ordered_at),
+                                                    step("observed", row.observed_at, row.ordered_at),
+                                                    step("reverted", row.reverted_at, row.ordered_at),
+                                                    step("restored", row.restored_at, row.ordered_at))
+                                      : "    never ordered",
+                   4);
+    if (row.measured_send_bits_per_s > 0 || row.measured_receive_bits_per_s > 0) {
+        const auto nic = std::find_if(data.nics.begin(), data.nics.end(),
+                                      [&](const record::NicRow& n) { return n.host == row.host && n.nic == row.nic; });
+        const bool known = nic != data.nics.end();
+        out +=
+            wrapped(fmt::format("    goodput {}, {}",
+                                goodput("send", known ? nic->send_goodput_bits_per_s : 0, row.measured_send_bits_per_s),
+                                goodput("receive", known ? nic->receive_goodput_bits_per_s : 0,
+                                        row.measured_receive_bits_per_s)),
+                    4);
+    }
+    if (!row.error.empty()) {
+        out += wrapped(printable("    error: " + row.error), 4);
+    }
+    return out;
+}
+
+std::string faults_text(const RunData& data) {
+    if (data.injections.empty()) {
+        return "\nFaults: none\n";
+    }
+    std::string out = "\nFaults\n";
+    const std::int64_t origin = origin_ns(data);
+    for (const InjectionRow& row : data.injections) {
+        out += injection_text(data, row, origin);
+    }
+    return out;
+}
+
+std::string comparison_text(const std::vector<PhaseStatistics>& statistics) {
+    const std::optional<Comparison> comparison = compare_optcc(statistics);
+    if (!comparison) {
+        return "";
+    }
+    return wrapped(fmt::format("\nOf the two ways of OptCC, {} was faster in the {} phase: median {} against {} of {}, "
+                               "{:.1f} % less",
+                               comparison->faster, comparison->phase, duration(comparison->faster_median_ns),
+                               duration(comparison->slower_median_ns), comparison->slower,
+                               (1 - 1 / comparison->slower_over_faster) * 100),
+                   2);
+}
+
+std::string painted(std::string_view verdict, bool colour) {
+    if (!colour) {
+        return std::string(verdict);
+    }
+    const std::string_view code = verdict == "pass" ? "32" : verdict == "fail" || verdict == "invalid" ? "31" : "33";
+    return fmt::format("\x1b[1;{}m{}\x1b[0m", code, verdict);
+}
+
+// "<prefix><verdict><separator><text>", wrapped as if there were no colours, then coloured.
+std::string verdict_line(std::string_view prefix, std::string_view verdict, std::string_view separator,
+                         std::string_view text, bool colour) {
+    const std::string word = printable(verdict);
+    std::string out = wrapped(fmt::format("{}{}{}{}", prefix, word, separator, printable(text)),
+                              prefix.size() + (separator.size() > 2 ? word.size() + separator.size() : 2));
+    return out.replace(prefix.size(), word.size(), painted(word, colour));
+}
+
+std::string checks_text(const RunData& data, bool colour) {
+    std::string out;
+    for (const VerdictRow& row : data.verdicts) {
+        const bool shown =
+            row.scope == "expectation" || (row.verdict != "pass" && row.scope != "run" && row.scope != "teardown");
+        if (shown) {
+            // Verdicts are padded to the longest, "inconclusive".
+            const std::string gap(14 - std::min<std::size_t>(12, row.verdict.size()), ' ');
+            out += verdict_line("  ", row.verdict, gap, fmt::format("{} of {}: {}", row.scope, row.subject, row.reason),
+                                colour);
+        }
+    }
+    return out.empty() ? "" : "\nExpectations, and whatever else did not pass\n" + out;
+}
+
+std::string verdict_text(const RunData& data, bool colour) {
+    std::string out = "\n";
+    for (const VerdictRow& row : data.verdicts) {
+        if (row.scope == "teardown") {
+            const std::string subject = row.subject.empty() ? "" : row.subject + ": ";
+            out += verdict_line("TEARDOWN ", row.verdict, ": ", subject + row.reason, colour);
+        }
+    }
+    if (const VerdictRow* run = find_verdict(data, "run"); run != nullptr) {
+        return out + verdict_line("VERDICT ", run->verdict, ": ", run->reason, colour);
+    }
+    return out + "VERDICT none: the run did not finish\n";
+}
+
+} // namespace
+
+std::string run_table(const RunData& data, const TextOptions& options) {
+    const std::vector<PhaseStatistics> statistics = record::phase_statistics(data);
+    return header(data) + "\n" + phase_table(statistics) + bounds_table(data, statistics) + faults_text(data) +
+           comparison_text(statistics) + checks_text(data, options.colour) + verdict_text(data, options.colour);
+}
+
+std::string list_table(const std::vector<record::RunSummary>& runs, const TextOptions& options) {
+    if (runs.empty()) {
+        return "No runs yet.\n";
+    }
+    std::vector<std::vector<std::string>> rows{{"run", "started", "took", "hosts", "verdict", "reason"}};
+    for (const record::RunSummary& run : runs) {
+        const bool finished = run.finished_realtime_ns > 0;
+        const std::string reason = run.teardown_problem.empty()
+                                       ? run.reason
+                                       : fmt::format("TEARDOWN: {}; {}", run.teardown_problem, run.reason);
+        rows.push_back(
+            {printable(run.run_id), utc(run.started_realtime_ns),
+             finished ? duration(static_cast<double>(run.finished_realtime_ns - run.started_realtime_ns)) : "-",
+             std::to_string(run.hosts), run.verdict.empty() ? "unfinished" : printable(run.verdict),
+             printable(reason)});
+    }
+    std::string out = aligned(rows, "llrrll");
+    if (options.colour) {
+        // The verdict's column is found by its place in the heading; every line has its cell there.
+        const std::size_t column = out.find("verdict");
+        std::string coloured = out.substr(0, out.find('\n') + 1);
+        std::size_t at = coloured.size();
+        for (std::size_t i = 1; i < rows.size(); ++i) {
+            const std::size_t end = out.find('\n', at);
+            std::string line = out.substr(at, end - at + 1);
+            const std::string& word = rows[i][4];
+            if (line.compare(column, word.size(), word) == 0) {
+                line.replace(column, word.size(), painted(word, true));
+            }
+            coloured += line;
+            at = end + 1;
+        }
+        out = coloured;
+    }
+    return out;
+}
+
+} // namespace railbreak::reports
