@@ -25,5 +25,7 @@ struct Fabric {
 /// Waits until the switch namespace that the calling thread is in has no veth left: the kernel removes the hosts'
 /// namespaces, and with them their ports, some time after the last descriptor is closed. kTeardown at the deadline.
 [[nodiscard]] Result<void> wait_until_ports_gone(const Deadline& deadline);
+/// The same for the switch namespace behind a descriptor. kRefused when this process may not enter it.
+[[nodiscard]] Result<void> wait_until_ports_gone_in(int switch_netns_fd, const Deadline& deadline);
 
 } // namespace railbreak::lab

@@ -236,14 +236,15 @@ Result<UniqueFd> open_keeper_fd(const ProcessId& keeper, int number) {
     return fd;
 }
 
-Result<void> end_keeper(const ProcessId& keeper, const Deadline& deadline) {
+Result<bool> end_keeper(const ProcessId& keeper, const Deadline& deadline) {
     const UniqueFd pidfd = open_process(keeper);
     if (!pidfd.valid()) {
-        return {};
+        return true;
     }
     send_signal(pidfd.get(), SIGTERM);
     send_signal(pidfd.get(), SIGCONT);
-    if (!wait_for_end(pidfd.get(), Deadline::after(deadline.left() / 2))) {
+    const bool obeyed = wait_for_end(pidfd.get(), Deadline::after(deadline.left() / 2));
+    if (!obeyed) {
         send_signal(pidfd.get(), SIGKILL);
         if (!wait_for_end(pidfd.get(), deadline)) {
             return fail(Error(ErrorKind::kTeardown, "the lab's keeper does not end")
@@ -252,7 +253,7 @@ Result<void> end_keeper(const ProcessId& keeper, const Deadline& deadline) {
     }
     // Reaped when it is our child; otherwise there is nothing to reap.
     static_cast<void>(::waitpid(keeper.pid, nullptr, WNOHANG));
-    return {};
+    return obeyed;
 }
 
 } // namespace railbreak::lab

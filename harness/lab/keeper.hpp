@@ -31,7 +31,8 @@ inline constexpr int kKeeperFirstHostFd = 5;
 /// Opens one of a running keeper's descriptors (kKeeperSwitchFd, ...).
 [[nodiscard]] Result<UniqueFd> open_keeper_fd(const ProcessId& keeper, int number);
 
-/// Ends a keeper: SIGTERM, then SIGKILL at half of the time. kTeardown when it is still there at the deadline.
-[[nodiscard]] Result<void> end_keeper(const ProcessId& keeper, const Deadline& deadline);
+/// Ends a keeper: SIGTERM, then SIGKILL at half of the time. True when it went by itself (or was gone), with everything
+/// tidied up; false when it had to be killed. kTeardown when it is still there at the deadline.
+[[nodiscard]] Result<bool> end_keeper(const ProcessId& keeper, const Deadline& deadline);
 
 } // namespace railbreak::lab

@@ -152,18 +152,32 @@ Result<void> take_down(const LabRecord& record, const Deadline& deadline) {
     if (record.boot_id != read_boot_id()) {
         return {}; // nothing survives a boot
     }
-    const bool is_being_built = record.keeper.pid == 0;
-    if ((!record.kept || is_being_built) && is_alive(record.owner)) {
+    // An owner whose own attempt to take the lab down has failed may try again; nobody else takes it from a live owner.
+    const bool is_own_leftover = record.owner.pid == ::getpid() && record.keeper.pid != 0 && !is_alive(record.keeper);
+    const bool needs_owner = !record.kept || record.keeper.pid == 0;
+    if (needs_owner && is_alive(record.owner) && !is_own_leftover) {
         return fail(
             Error(ErrorKind::kRefused, fmt::format("the lab {} belongs to a running process", record.spec.name))
                 .with("owner", std::to_string(record.owner.pid))
                 .advise(fmt::format("end that process (kill -INT {}); the lab goes with it", record.owner.pid)));
     }
-    if (auto ended = end_keeper(record.keeper, deadline); !ended) {
-        return ended;
+    // Opened before the keeper goes, to see the ports go; a lab of another user namespace can only be watched by its
+    // keeper.
+    auto fabric_switch = open_keeper_fd(record.keeper, kKeeperSwitchFd);
+    auto obeyed = end_keeper(record.keeper, deadline);
+    if (!obeyed) {
+        return fail(std::move(obeyed.error()));
     }
     // The keeper has done this already, unless it was killed.
-    return end_processes_inside(record.namespaces, NamespaceProof::kCookie, deadline.left() / 4, deadline);
+    auto emptied = end_processes_inside(record.namespaces, NamespaceProof::kCookie, deadline.left() / 4, deadline);
+    if (!emptied || !fabric_switch) {
+        return emptied;
+    }
+    auto gone = wait_until_ports_gone_in(fabric_switch->get(), deadline);
+    if (!gone && gone.error().kind() == ErrorKind::kRefused && *obeyed) {
+        return {};
+    }
+    return gone;
 }
 
 /// Every lab of this user, from records on disk and from keepers; true beside those that have a record.
@@ -189,14 +203,19 @@ std::vector<std::pair<LabRecord, bool>> find_labs(const StateFolder& folder) {
     return labs;
 }
 
+/// Removes the record of this lab, but not that of a newer one of the same name.
+void forget(StateFolder& folder, const LabRecord& record) {
+    const auto there = folder.read(record.spec.name);
+    if (there && there->created_at == record.created_at) {
+        folder.remove(record.spec.name);
+    }
+}
+
 Result<void> take_down_and_forget(StateFolder& folder, const LabRecord& record, bool has_record,
                                   const Deadline& deadline) {
     auto down = take_down(record, deadline);
     if (down && has_record) {
-        const auto there = folder.read(record.spec.name);
-        if (there && there->created_at == record.created_at) {
-            folder.remove(record.spec.name);
-        }
+        forget(folder, record);
     }
     return down;
 }
@@ -315,15 +334,21 @@ Result<void> Lab::down(Deadline deadline) {
         netns.reset();
     }
     auto ended = end_keeper(record.keeper, deadline);
+    auto gone = wait_until_ports_gone_in(state_->running.fabric.switch_netns.get(), deadline);
     state_->running.fabric.switch_netns.reset();
     state_->is_down = true;
-    if (auto folder = StateFolder::open()) {
-        const auto there = folder->read(record.spec.name);
-        if (there && there->created_at == record.created_at && emptied && ended) {
-            folder->remove(record.spec.name);
+    if (!emptied) {
+        return emptied;
+    }
+    if (!ended) {
+        return fail(std::move(ended.error()));
+    }
+    if (gone) {
+        if (auto folder = StateFolder::open()) {
+            forget(*folder, record);
         }
     }
-    return emptied ? ended : emptied;
+    return gone;
 }
 
 Result<LabSummary> lab_up_kept(const LabSpec& spec) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -71,17 +72,9 @@ protected:
         static_cast<void>(lab_down_all(Deadline::after(seconds(10))));
         ::rmdir(folder_.c_str());
     }
-    /// Waits until the switch namespace behind the descriptor has no port left: all hosts' namespaces are gone.
+    /// All hosts' namespaces are gone: the switch namespace behind the descriptor has no port left.
     static testing::AssertionResult ports_gone(int switch_netns) {
-        Result<void> gone;
-        std::thread([&gone, switch_netns] {
-            if (::setns(switch_netns, CLONE_NEWNET) == 0) {
-                gone = wait_until_ports_gone(Deadline::after(seconds(10)));
-            } else {
-                gone = fail(ErrorKind::kHarness, "cannot enter the switch");
-            }
-        }).join();
-        return ok(gone);
+        return ok(wait_until_ports_gone_in(switch_netns, Deadline::after(seconds(10))));
     }
     std::string folder_;
 };
@@ -211,6 +204,20 @@ TEST_F(LabTest, EveryRailConnectsEveryPair) {
     }
 }
 
+/// Goodput out of h0 (to h1) and into h0 (from h2), both at once; {0, 0} when a flow cannot be set up.
+std::pair<double, double> measure_both_ways(const Lab& lab) {
+    const auto out = connect_flow(lab.host_netns_fd(0), lab.host_netns_fd(1), lab.hosts()[1].nics[0].address);
+    const auto in = connect_flow(lab.host_netns_fd(2), lab.host_netns_fd(0), lab.hosts()[0].nics[0].address);
+    if (!out || !in) {
+        return {0, 0};
+    }
+    double sent = 0;
+    std::thread sending([&] { sent = measure_goodput(*out, milliseconds(300), milliseconds(1800)); });
+    const double received = measure_goodput(*in, milliseconds(300), milliseconds(1800));
+    sending.join();
+    return {sent, received};
+}
+
 TEST_F(LabTest, ARateChangedInPlaceHoldsInBothDirections) {
     auto lab = Lab::up(spec_of("rates", 8, 1, mbit(200)));
     ASSERT_TRUE(ok(lab));
@@ -226,16 +233,20 @@ TEST_F(LabTest, ARateChangedInPlaceHoldsInBothDirections) {
             ok(injectors::change_htb_class(*fabric_switch, capped.switch_ifindex, injectors::kLabHtbClass, wanted)));
         EXPECT_EQ(injectors::read_htb_class(*host, capped.ifindex, injectors::kLabHtbClass), wanted);
         EXPECT_EQ(injectors::read_htb_class(*fabric_switch, capped.switch_ifindex, injectors::kLabHtbClass), wanted);
-        const auto out = connect_flow(lab->host_netns_fd(0), lab->host_netns_fd(1), lab->hosts()[1].nics[0].address);
-        const auto in = connect_flow(lab->host_netns_fd(2), lab->host_netns_fd(0), capped.address);
-        ASSERT_TRUE(out && in);
-        double sent = 0;
-        std::thread sending([&] { sent = measure_goodput(*out, milliseconds(300), milliseconds(1800)); });
-        const double received = measure_goodput(*in, milliseconds(300), milliseconds(1800));
-        sending.join();
         const double expected = static_cast<double>(rate) * 1e6 * kPayloadShare;
-        EXPECT_NEAR(sent, expected, 0.02 * expected);
-        EXPECT_NEAR(received, expected, 0.02 * expected);
+        double sent = 0;
+        double received = 0;
+        // A busy machine can only lower the goodput: no attempt may be above the cap, and the best one must reach it.
+        constexpr int kAttempts = 6;
+        for (int attempt = 0; attempt < kAttempts && std::min(sent, received) < 0.98 * expected; ++attempt) {
+            const auto measured = measure_both_ways(*lab);
+            EXPECT_LT(measured.first, 1.02 * expected);
+            EXPECT_LT(measured.second, 1.02 * expected);
+            sent = std::max(sent, measured.first);
+            received = std::max(received, measured.second);
+        }
+        EXPECT_GT(sent, 0.98 * expected);
+        EXPECT_GT(received, 0.98 * expected);
         RecordProperty("sent_at_" + std::to_string(rate), std::to_string(sent / expected));
         RecordProperty("received_at_" + std::to_string(rate), std::to_string(received / expected));
     }
@@ -289,6 +300,22 @@ TEST_F(LabTest, DownEndsWhatStillRunsInside) {
     ASSERT_EQ(::waitpid(inside, &status, 0), inside);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     ::close(ends[0]);
+}
+
+TEST_F(LabTest, DownReportsANamespaceThatIsStillHeld) {
+    auto lab = Lab::up(spec_of("held", 2, 1, mbit(100)));
+    ASSERT_TRUE(ok(lab));
+    UniqueFd held(::fcntl(lab->host_netns_fd(1), F_DUPFD_CLOEXEC, 0));
+    const UniqueFd fabric_switch(::fcntl(lab->switch_netns_fd(), F_DUPFD_CLOEXEC, 0));
+    const auto down = lab->down(Deadline::after(milliseconds(600)));
+    ASSERT_FALSE(down);
+    EXPECT_EQ(down.error().kind(), ErrorKind::kTeardown);
+    EXPECT_NE(down.error().to_line().find("ports=1"), std::string::npos) << down.error().to_line();
+    EXPECT_EQ(lab_list()->size(), 1U); // its record stays, so that somebody looks after it
+    held.reset();
+    EXPECT_TRUE(ports_gone(fabric_switch.get()));
+    EXPECT_TRUE(ok(lab_down("held", Deadline::after(seconds(5)))));
+    EXPECT_TRUE(lab_list()->empty());
 }
 
 TEST_F(LabTest, TheDeathOfTheOwnerRemovesEverything) {
@@ -498,10 +525,11 @@ TEST_F(LabTest, AnOwnedLabOfANormalUserCarriesTraffic) {
             std::fprintf(stderr, "%s\n", lab.error().to_line().c_str());
             return 2;
         }
-        const auto flow = connect_flow(lab->host_netns_fd(0), lab->host_netns_fd(1), "10.77.0.2");
+        auto flow = connect_flow(lab->host_netns_fd(0), lab->host_netns_fd(1), "10.77.0.2");
         if (!flow || measure_goodput(*flow, milliseconds(100), milliseconds(300)) <= 0) {
             return 3;
         }
+        flow.reset();
         const auto down = lab->down(Deadline::after(seconds(10)));
         if (!down) {
             std::fprintf(stderr, "%s\n", down.error().to_line().c_str());
