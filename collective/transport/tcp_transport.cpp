@@ -46,9 +46,10 @@ tl::unexpected<Error> broken(int errno_value) {
 
 } // namespace
 
-TcpTransport::TcpTransport(TcpOptions options, UniqueFd epoll, UniqueFd listener, std::uint16_t port)
+TcpTransport::TcpTransport(TcpOptions options, UniqueFd epoll, UniqueFd handshakes, UniqueFd listener,
+                           std::uint16_t port)
     : StreamTransport(options.self, std::move(epoll)), options_(std::move(options)), listener_(std::move(listener)),
-      port_(port) {}
+      handshakes_(std::move(handshakes)), port_(port) {}
 
 Result<std::unique_ptr<TcpTransport>> TcpTransport::listen(TcpOptions options) {
     if (options.token.size() < kMinTokenBytes) {
@@ -70,38 +71,45 @@ Result<std::unique_ptr<TcpTransport>> TcpTransport::listen(TcpOptions options) {
         return tl::unexpected<Error>(port.error());
     }
     Result<UniqueFd> epoll = make_epoll();
-    if (!epoll) {
-        return tl::unexpected<Error>(epoll.error());
+    Result<UniqueFd> handshakes = make_epoll();
+    if (!epoll || !handshakes) {
+        return tl::unexpected<Error>(!epoll ? epoll.error() : handshakes.error());
+    }
+    if (Result<void> watched = watch(handshakes->get(), listener->get(), EPOLLIN, nullptr); !watched) {
+        return tl::unexpected<Error>(watched.error());
     }
     return std::unique_ptr<TcpTransport>(
-        new TcpTransport(std::move(options), std::move(*epoll), std::move(*listener), *port));
+        new TcpTransport(std::move(options), std::move(*epoll), std::move(*handshakes), std::move(*listener), *port));
 }
 
 Result<void> TcpTransport::connect(const std::map<Rank, PeerAddress>& peers, std::span<const LinkSpec> links,
                                    Deadline deadline) {
-    Result<UniqueFd> epoll = make_epoll();
-    if (!epoll) {
-        return tl::unexpected<Error>(epoll.error());
+    for (Unproven& early : unproven_) { // begun in an earlier call; nobody served it since
+        early.deadline = Deadline::after(options_.handshake_budget);
     }
-    if (Result<void> watched = watch(epoll->get(), listener_.get(), EPOLLIN, nullptr); !watched) {
-        return watched;
-    }
-    UnprovenList unproven;
     for (const LinkSpec& link : links) {
         if (link.direction == Direction::kIncoming || find_link(link).has_value()) {
             continue;
         }
         const auto peer = peers.find(link.peer);
         RB_CHECK(peer != peers.end(), "an outgoing link's peer has no address");
-        if (Result<void> begun = begin_connect(epoll->get(), unproven, link, peer->second, deadline); !begun) {
+        if (Result<void> begun = begin_connect(link, peer->second, deadline); !begun) {
+            abandon_outgoing();
             return begun;
         }
     }
-    return await_links(epoll->get(), unproven, links, deadline);
+    Result<void> complete = await_links(links, deadline);
+    if (!complete) {
+        abandon_outgoing();
+    }
+    return complete;
 }
 
-Result<void> TcpTransport::begin_connect(int epoll, UnprovenList& unproven, const LinkSpec& link,
-                                         const PeerAddress& peer, Deadline deadline) {
+void TcpTransport::abandon_outgoing() {
+    unproven_.remove_if([](const Unproven& one) { return one.direction == Direction::kOutgoing; });
+}
+
+Result<void> TcpTransport::begin_connect(const LinkSpec& link, const PeerAddress& peer, Deadline deadline) {
     Result<sockaddr_in> remote = to_sockaddr(peer.address, peer.port);
     Result<sockaddr_in> local = to_sockaddr(options_.address, 0);
     if (!remote || !local) {
@@ -115,16 +123,16 @@ Result<void> TcpTransport::begin_connect(int epoll, UnprovenList& unproven, cons
     if (!socket) {
         return tl::unexpected<Error>(socket.error());
     }
-    Unproven& added = unproven.emplace_back(
+    Unproven& added = unproven_.emplace_back(
         Unproven{std::move(*socket), std::move(*handshake), *remote, Direction::kOutgoing, deadline});
     if (::connect(added.socket.get(), reinterpret_cast<const sockaddr*>(&*remote), sizeof *remote) != 0 &&
         errno != EINPROGRESS) {
         return fail(connect_error(added, std::move(fail_errno(ErrorKind::kOutcome, "connect", errno).value())));
     }
-    return watch(epoll, added.socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, &added);
+    return watch(handshakes_.get(), added.socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, &added);
 }
 
-Result<void> TcpTransport::accept_all(int epoll, UnprovenList& unproven) {
+Result<void> TcpTransport::accept_all() {
     for (;;) {
         sockaddr_in remote{};
         socklen_t size = sizeof remote;
@@ -150,22 +158,23 @@ Result<void> TcpTransport::accept_all(int epoll, UnprovenList& unproven) {
             continue; // it broke already
         }
         Unproven& added =
-            unproven.emplace_back(Unproven{std::move(socket), std::move(*handshake), remote, Direction::kIncoming,
-                                           Deadline::after(options_.handshake_budget)});
-        if (Result<void> watched = watch(epoll, added.socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, &added); !watched) {
+            unproven_.emplace_back(Unproven{std::move(socket), std::move(*handshake), remote, Direction::kIncoming,
+                                            Deadline::after(options_.handshake_budget)});
+        if (Result<void> watched = watch(handshakes_.get(), added.socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, &added);
+            !watched) {
             return watched;
         }
     }
 }
 
-void TcpTransport::drop_expired(UnprovenList& unproven) {
+void TcpTransport::drop_expired() {
     auto incoming = static_cast<std::size_t>(std::count_if(
-        unproven.begin(), unproven.end(), [](const Unproven& one) { return one.direction == Direction::kIncoming; }));
-    for (auto one = unproven.begin(); one != unproven.end();) {
+        unproven_.begin(), unproven_.end(), [](const Unproven& one) { return one.direction == Direction::kIncoming; }));
+    for (auto one = unproven_.begin(); one != unproven_.end();) {
         const bool drop =
             one->direction == Direction::kIncoming && (one->deadline.passed() || incoming > options_.max_unproven);
         if (drop) {
-            one = unproven.erase(one);
+            one = unproven_.erase(one);
             --incoming;
             ++strangers_dropped_;
         } else {
@@ -174,8 +183,7 @@ void TcpTransport::drop_expired(UnprovenList& unproven) {
     }
 }
 
-Result<void> TcpTransport::await_links(int epoll, UnprovenList& unproven, std::span<const LinkSpec> links,
-                                       Deadline deadline) {
+Result<void> TcpTransport::await_links(std::span<const LinkSpec> links, Deadline deadline) {
     const auto complete = [&] {
         return std::all_of(links.begin(), links.end(), [&](const LinkSpec& l) { return find_link(l).has_value(); });
     };
@@ -183,14 +191,14 @@ Result<void> TcpTransport::await_links(int epoll, UnprovenList& unproven, std::s
         if (deadline.passed()) {
             return fail(missing_error(links));
         }
-        drop_expired(unproven);
+        drop_expired();
         Deadline next = deadline;
-        for (const Unproven& one : unproven) {
+        for (const Unproven& one : unproven_) {
             next = one.deadline.when() < next.when() ? one.deadline : next;
         }
         // One event a call: handling one may drop the connection that another would be about.
         epoll_event event{};
-        const int count = ::epoll_wait(epoll, &event, 1, next.poll_timeout_ms());
+        const int count = ::epoll_wait(handshakes_.get(), &event, 1, next.poll_timeout_ms());
         if (count < 0 && errno != EINTR) {
             return fail_errno(ErrorKind::kHarness, "wait for data-plane connections", errno);
         }
@@ -198,15 +206,15 @@ Result<void> TcpTransport::await_links(int epoll, UnprovenList& unproven, std::s
             continue;
         }
         if (event.data.ptr == nullptr) {
-            if (Result<void> accepted = accept_all(epoll, unproven); !accepted) {
+            if (Result<void> accepted = accept_all(); !accepted) {
                 return accepted;
             }
             continue;
         }
-        const auto connection =
-            std::find_if(unproven.begin(), unproven.end(), [&](const Unproven& one) { return &one == event.data.ptr; });
-        RB_CHECK(connection != unproven.end(), "an event for a connection that is gone");
-        if (Result<void> advanced = advance(epoll, unproven, connection); !advanced) {
+        const auto connection = std::find_if(unproven_.begin(), unproven_.end(),
+                                             [&](const Unproven& one) { return &one == event.data.ptr; });
+        RB_CHECK(connection != unproven_.end(), "an event for a connection that is gone");
+        if (Result<void> advanced = advance(connection); !advanced) {
             return advanced;
         }
     }
@@ -249,13 +257,13 @@ Result<TcpTransport::Step> TcpTransport::exchange(Unproven& connection) {
     }
 }
 
-Result<void> TcpTransport::advance(int epoll, UnprovenList& unproven, UnprovenList::iterator connection) {
+Result<void> TcpTransport::advance(UnprovenList::iterator connection) {
     Result<Step> step = exchange(*connection);
     if (!step) {
         if (connection->direction == Direction::kOutgoing) {
             return fail(connect_error(*connection, std::move(step.error())));
         }
-        unproven.erase(connection);
+        unproven_.erase(connection);
         ++strangers_dropped_;
         return {};
     }
@@ -266,9 +274,9 @@ Result<void> TcpTransport::advance(int epoll, UnprovenList& unproven, UnprovenLi
     const bool incoming = connection->direction == Direction::kIncoming;
     const LinkSpec link{connection->direction, incoming ? claim.source : claim.destination, claim.lane};
     // From here on the transport's own epoll instance watches the socket, and this one must not.
-    ::epoll_ctl(epoll, EPOLL_CTL_DEL, connection->socket.get(), nullptr);
+    ::epoll_ctl(handshakes_.get(), EPOLL_CTL_DEL, connection->socket.get(), nullptr);
     Result<LinkIndex> added = add_link(link, std::move(connection->socket), to_string(connection->address));
-    unproven.erase(connection);
+    unproven_.erase(connection);
     // A proven peer that brings the same link twice is confused; the first one stays, and its own end sees the close.
     return added || incoming ? Result<void>{} : tl::unexpected<Error>(added.error());
 }

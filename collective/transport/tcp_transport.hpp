@@ -63,20 +63,22 @@ private:
     using UnprovenList = std::list<Unproven>;
     enum class Step : std::uint8_t { kWaiting, kProven };
 
-    TcpTransport(TcpOptions options, UniqueFd epoll, UniqueFd listener, std::uint16_t port);
-    [[nodiscard]] Result<void> begin_connect(int epoll, UnprovenList& unproven, const LinkSpec& link,
-                                             const PeerAddress& peer, Deadline deadline);
-    [[nodiscard]] Result<void> accept_all(int epoll, UnprovenList& unproven);
-    [[nodiscard]] Result<void> await_links(int epoll, UnprovenList& unproven, std::span<const LinkSpec> links,
-                                           Deadline deadline);
-    [[nodiscard]] Result<void> advance(int epoll, UnprovenList& unproven, UnprovenList::iterator connection);
+    TcpTransport(TcpOptions options, UniqueFd epoll, UniqueFd handshakes, UniqueFd listener, std::uint16_t port);
+    [[nodiscard]] Result<void> begin_connect(const LinkSpec& link, const PeerAddress& peer, Deadline deadline);
+    [[nodiscard]] Result<void> accept_all();
+    [[nodiscard]] Result<void> await_links(std::span<const LinkSpec> links, Deadline deadline);
+    [[nodiscard]] Result<void> advance(UnprovenList::iterator connection);
     [[nodiscard]] static Result<Step> exchange(Unproven& connection);
     [[nodiscard]] Error missing_error(std::span<const LinkSpec> links) const;
     [[nodiscard]] Error connect_error(const Unproven& connection, Error&& cause) const;
-    void drop_expired(UnprovenList& unproven);
+    void drop_expired();
+    void abandon_outgoing();
 
     TcpOptions options_;
     UniqueFd listener_;
+    UniqueFd handshakes_; ///< epoll instance of the listener and of all unproven connections
+    UnprovenList
+        unproven_; ///< outlives a call: a fast peer may begin a handshake that belongs to this rank's next call
     std::uint16_t port_ = 0;
     std::int64_t strangers_dropped_ = 0;
 };

@@ -105,6 +105,30 @@ TEST(Tcp, ConnectingWhatIsConnectedDoesNothing) {
     EXPECT_FALSE(mesh.transports[0]->find_link({Direction::kIncoming, 1, 0}).has_value());
 }
 
+TEST(Tcp, AFastPeersNextLinksAreKeptForTheNextCall) {
+    const auto ring = testing::toy_ring(4, 30);
+    const auto lanes = testing::toy_two_lanes(4, 30);
+    for (int round = 0; round < 10; ++round) {
+        Mesh mesh(4);
+        std::vector<Result<void>> results(4);
+        std::vector<std::thread> threads;
+        for (std::size_t rank = 0; rank < 4; ++rank) {
+            threads.emplace_back([&, rank] { // nobody waits for the others between the two calls
+                const auto self = static_cast<Rank>(rank);
+                results[rank] = mesh.transports[rank]->connect(mesh.peers, links_of(ring, self), soon()).and_then([&] {
+                    return mesh.transports[rank]->connect(mesh.peers, links_of(lanes, self), soon());
+                });
+            });
+        }
+        for (std::thread& thread : threads) {
+            thread.join();
+        }
+        for (const auto& result : results) {
+            ASSERT_TRUE(result.has_value()) << result.error().to_line();
+        }
+    }
+}
+
 TEST(Tcp, StrangersAreDroppedAndHoldUpNobody) {
     Mesh mesh(2);
     std::vector<UniqueFd> silent;
