@@ -37,8 +37,7 @@ constexpr int kAdd = NLM_F_CREATE | NLM_F_EXCL;
 constexpr int kLoopback = 1; ///< index of "lo" in every network namespace
 constexpr int kFirstBridge = 11;
 constexpr int kPrefixBits = 24;
-/// Smaller aggregates make small bursts possible. Half of the kernel's default costs no goodput; a quarter does, on a
-/// busy machine, in processor time per byte.
+/// Half of the kernel's default: smaller aggregates make small bursts possible, but every one costs processor time.
 constexpr std::uint32_t kGsoMaximum = 32768;
 
 /// A fresh network namespace: its descriptor, its identity, and a channel into it.
