@@ -1,0 +1,123 @@
+// The only door between the injectors and a host.
+//
+// Every reading and every effect (a change of the kernel's network state or of the journal's files) goes through
+// HostOps, so that tests can fail or kill the process at each effect in turn, and a dry run can record them instead.
+// One object acts in one network namespace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/fd.hpp"
+#include "injectors/fault.hpp"
+
+namespace railbreak::injectors {
+
+/// One network interface as the kernel describes it.
+struct LinkRecord {
+    std::int32_t ifindex = 0;
+    std::string name;
+    std::string alias;
+    std::string kind; ///< "veth", "ifb", ...; empty for hardware
+    std::string mac;
+    std::string permanent_mac;
+    std::uint32_t flags = 0; ///< IFF_*
+    std::uint32_t mtu = 0;
+    std::int32_t master = 0; ///< ifindex of the bridge or bond above, 0 for none
+};
+
+/// One qdisc, class or filter. `options` is the payload of TCA_OPTIONS.
+struct TcRecord {
+    std::uint32_t handle = 0;
+    std::uint32_t parent = 0;
+    std::uint32_t info = 0; ///< filters: priority << 16 | protocol
+    std::string kind;
+    std::string options;
+};
+
+/// A qdisc or class to create or change.
+struct TcObject {
+    std::int32_t ifindex = 0;
+    std::uint32_t parent = 0;
+    std::uint32_t handle = 0;
+    std::string kind;
+    std::string options; ///< payload of TCA_OPTIONS, may be empty
+};
+
+/// A network namespace.
+struct NetnsIdentity {
+    std::uint64_t inode = 0;
+    std::uint64_t cookie = 0; ///< 0 when the kernel does not tell
+    bool operator==(const NetnsIdentity&) const = default;
+};
+
+/// Kinds of raw records that describe a device.
+enum class RecordKind : std::uint8_t { kAddresses, kRoutes, kNeighbours };
+
+class HostOps {
+public:
+    HostOps() = default;
+    HostOps(const HostOps&) = delete;
+    HostOps& operator=(const HostOps&) = delete;
+    virtual ~HostOps() = default;
+
+    /// CLOCK_MONOTONIC and CLOCK_BOOTTIME.
+    [[nodiscard]] virtual Nanoseconds monotonic() = 0;
+    [[nodiscard]] virtual Nanoseconds boottime() = 0;
+    /// The kernel's random boot id.
+    [[nodiscard]] virtual Result<std::string> boot_id() = 0;
+    /// The namespace that this object acts in.
+    [[nodiscard]] virtual Result<NetnsIdentity> netns() = 0;
+
+    // Readings. A failed reading is an Error, never an empty list.
+    [[nodiscard]] virtual Result<std::vector<LinkRecord>> links() = 0;
+    /// Raw netlink messages of both address families that belong to the device: every address; every route of every
+    /// table with the device as its output or one of its hops; every neighbour. Kernel order.
+    [[nodiscard]] virtual Result<std::vector<std::string>> records(RecordKind kind, std::int32_t ifindex) = 0;
+    [[nodiscard]] virtual Result<std::vector<TcRecord>> qdiscs(std::int32_t ifindex) = 0;
+    [[nodiscard]] virtual Result<std::vector<TcRecord>> classes(std::int32_t ifindex) = 0;
+    [[nodiscard]] virtual Result<std::vector<TcRecord>> filters(std::int32_t ifindex, std::uint32_t parent) = 0;
+    /// Interfaces over which a default route of either family goes, without duplicates.
+    [[nodiscard]] virtual Result<std::vector<std::int32_t>> default_route_devices() = 0;
+    /// Waits until (flags & mask) == want, woken by link events. False when the deadline passed first.
+    [[nodiscard]] virtual Result<bool> wait_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t want,
+                                                       Deadline deadline) = 0;
+
+    // Effects on the network.
+    /// Sets the IFF_* bits in `mask` to those in `flags`.
+    [[nodiscard]] virtual Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) = 0;
+    /// Creates an ifb device (down). Its existence is EEXIST.
+    [[nodiscard]] virtual Result<void> add_ifb(std::string_view name) = 0;
+    [[nodiscard]] virtual Result<void> set_alias(std::int32_t ifindex, std::string_view alias) = 0;
+    [[nodiscard]] virtual Result<void> delete_link(std::int32_t ifindex) = 0;
+    /// Sends a prepared route-netlink message with these NLM_F_* flags.
+    [[nodiscard]] virtual Result<void> replay(std::string_view message, int flags) = 0;
+    /// Creates; an object with that handle is EEXIST.
+    [[nodiscard]] virtual Result<void> add_qdisc(const TcObject& qdisc) = 0;
+    [[nodiscard]] virtual Result<void> delete_qdisc(std::int32_t ifindex, std::uint32_t parent,
+                                                    std::uint32_t handle) = 0;
+    [[nodiscard]] virtual Result<void> add_class(const TcObject& traffic_class) = 0;
+    /// Changes in place; ENOENT when it is not there.
+    [[nodiscard]] virtual Result<void> change_class(const TcObject& traffic_class) = 0;
+    /// Sends everything that arrives on `ifindex` through the device `to`. Needs an ingress qdisc.
+    [[nodiscard]] virtual Result<void> add_ingress_redirect(std::int32_t ifindex, std::int32_t to) = 0;
+    [[nodiscard]] virtual Result<void> delete_ingress_redirect(std::int32_t ifindex) = 0;
+
+    // Effects on the journal's files.
+    /// Creates the folder and its parents (mode 0700) when missing.
+    [[nodiscard]] virtual Result<void> make_folder(const std::string& path) = 0;
+    /// Creates a new file for appending (mode 0600).
+    [[nodiscard]] virtual Result<UniqueFd> create_file(const std::string& path) = 0;
+    [[nodiscard]] virtual Result<void> append(int fd, std::string_view bytes) = 0;
+    [[nodiscard]] virtual Result<void> sync_file(int fd) = 0;
+    [[nodiscard]] virtual Result<void> sync_folder(const std::string& path) = 0;
+    [[nodiscard]] virtual Result<void> truncate_file(int fd, std::uint64_t size) = 0;
+    [[nodiscard]] virtual Result<void> remove_file(const std::string& path) = 0;
+};
+
+} // namespace railbreak::injectors
