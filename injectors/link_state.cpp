@@ -1,0 +1,393 @@
+#include "injectors/link_state.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/attr.h>
+
+#include "injectors/netlink.hpp"
+
+namespace railbreak::injectors {
+
+namespace {
+
+/// Bits that say how a route or hop fares now, not what it is.
+constexpr unsigned kHopIdentity = RTNH_F_ONLINK | RTNH_F_PERVASIVE;
+constexpr std::uint32_t kVolatileAddressFlags =
+    IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_OPTIMISTIC | IFA_F_STABLE_PRIVACY;
+
+/// A netlink message taken apart: its fixed headers and its attributes.
+struct Parts {
+    std::string head;
+    std::vector<std::pair<int, std::string>> attributes;
+};
+
+std::size_t family_header_size(int type) {
+    switch (type) {
+    case RTM_NEWADDR: return sizeof(ifaddrmsg);
+    case RTM_NEWROUTE: return sizeof(rtmsg);
+    case RTM_NEWNEIGH: return sizeof(ndmsg);
+    default: return 0;
+    }
+}
+
+nlmsghdr head_of(std::string_view message) {
+    nlmsghdr header{};
+    std::memcpy(&header, message.data(), std::min(message.size(), sizeof header));
+    return header;
+}
+
+template <class Header> Header family_header(std::string_view message) {
+    Header header{};
+    if (message.size() >= NLMSG_HDRLEN + sizeof header) {
+        std::memcpy(&header, message.data() + NLMSG_HDRLEN, sizeof header);
+    }
+    return header;
+}
+
+Parts take_apart(std::string_view message) {
+    Parts parts;
+    const std::size_t start = NLMSG_HDRLEN + NLMSG_ALIGN(family_header_size(head_of(message).nlmsg_type));
+    parts.head = std::string(message.substr(0, start));
+    if (message.size() <= start) {
+        return parts;
+    }
+    int left = static_cast<int>(message.size() - start);
+    for (auto* a = reinterpret_cast<const nlattr*>(message.data() + start); nla_ok(a, left); a = nla_next(a, &left)) {
+        parts.attributes.emplace_back(nla_type(a), std::string(static_cast<const char*>(nla_data(a)),
+                                                               static_cast<std::size_t>(nla_len(a))));
+    }
+    return parts;
+}
+
+std::string put_together(const Parts& parts) {
+    std::string out = parts.head;
+    for (const auto& [type, payload] : parts.attributes) {
+        nlattr header{};
+        header.nla_len = static_cast<std::uint16_t>(NLA_HDRLEN + payload.size());
+        header.nla_type = static_cast<std::uint16_t>(type);
+        out.append(reinterpret_cast<const char*>(&header), sizeof header);
+        out.append(payload);
+        out.append(NLA_ALIGN(payload.size()) - payload.size(), '\0');
+    }
+    nlmsghdr header = head_of(out);
+    header.nlmsg_len = static_cast<std::uint32_t>(out.size());
+    header.nlmsg_flags = 0;
+    header.nlmsg_seq = 0;
+    header.nlmsg_pid = 0;
+    std::memcpy(out.data(), &header, sizeof header);
+    return out;
+}
+
+const std::string* find(const Parts& parts, int type) {
+    for (const auto& [each, payload] : parts.attributes) {
+        if (each == type) {
+            return &payload;
+        }
+    }
+    return nullptr;
+}
+
+template <class Header> void set_family_header(Parts& parts, const Header& header) {
+    std::memcpy(parts.head.data() + NLMSG_HDRLEN, &header, sizeof header);
+}
+
+void drop(Parts& parts, std::initializer_list<int> types) {
+    std::erase_if(parts.attributes, [&](const auto& attribute) {
+        return std::find(types.begin(), types.end(), attribute.first) != types.end();
+    });
+}
+
+/// Leaves only the identity bits in the flags of every hop.
+void clean_hops(std::string& multipath) {
+    std::size_t at = 0;
+    while (at + sizeof(rtnexthop) <= multipath.size()) {
+        rtnexthop hop{};
+        std::memcpy(&hop, multipath.data() + at, sizeof hop);
+        if (hop.rtnh_len < sizeof hop) {
+            return;
+        }
+        hop.rtnh_flags = static_cast<std::uint8_t>(hop.rtnh_flags & kHopIdentity);
+        std::memcpy(multipath.data() + at, &hop, sizeof hop);
+        at += RTNH_ALIGN(hop.rtnh_len);
+    }
+}
+
+void set_address_flags(Parts& parts, auto change) {
+    auto header = family_header<ifaddrmsg>(parts.head);
+    std::uint32_t flags = header.ifa_flags;
+    for (auto& [type, payload] : parts.attributes) {
+        if (type == IFA_FLAGS && payload.size() == sizeof flags) {
+            std::memcpy(&flags, payload.data(), sizeof flags);
+            flags = change(flags);
+            std::memcpy(payload.data(), &flags, sizeof flags);
+        }
+    }
+    header.ifa_flags = static_cast<std::uint8_t>(change(header.ifa_flags));
+    set_family_header(parts, header);
+}
+
+/// A route as it is sent to the kernel again, and as it is compared.
+void clean_route(Parts& parts) {
+    auto header = family_header<rtmsg>(parts.head);
+    header.rtm_flags &= kHopIdentity;
+    set_family_header(parts, header);
+    drop(parts, {RTA_CACHEINFO});
+    for (auto& [type, payload] : parts.attributes) {
+        if (type == RTA_MULTIPATH) {
+            clean_hops(payload);
+        }
+    }
+}
+
+bool is_own_route(std::string_view message) {
+    const auto header = family_header<rtmsg>(message);
+    return header.rtm_protocol != RTPROT_RA && header.rtm_protocol != RTPROT_REDIRECT &&
+           (header.rtm_flags & RTM_F_CLONED) == 0;
+}
+
+bool is_own_neighbour(std::string_view message) {
+    const auto header = family_header<ndmsg>(message);
+    return (header.ndm_state & NUD_PERMANENT) != 0 && header.ndm_type == RTN_UNICAST;
+}
+
+/// Routes without a gateway must be back before those whose gateway they lead to.
+int route_rank(std::string_view message) {
+    const Parts parts = take_apart(message);
+    const bool has_gateway = find(parts, RTA_GATEWAY) != nullptr || find(parts, RTA_VIA) != nullptr ||
+                             find(parts, RTA_MULTIPATH) != nullptr;
+    return has_gateway ? 1 : 0;
+}
+
+std::vector<std::string> comparable(const std::vector<std::string>& messages) {
+    std::vector<std::string> out;
+    for (const std::string& message : messages) {
+        if (std::string record = comparable_record(message); !record.empty()) {
+            out.push_back(std::move(record));
+        }
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+std::vector<std::string> missing_from(const std::vector<std::string>& former, const std::vector<std::string>& now) {
+    const auto have = comparable(now);
+    std::vector<std::string> missing;
+    for (const std::string& message : former) {
+        const std::string record = comparable_record(message);
+        if (!record.empty() && !std::binary_search(have.begin(), have.end(), record)) {
+            missing.push_back(message);
+        }
+    }
+    return missing;
+}
+
+Result<void> present_is_fine(Result<void> done) {
+    if (!done && kernel_errno(done.error()) == EEXIST) {
+        return {};
+    }
+    return done;
+}
+
+Result<void> replay_address(HostOps& ops, const std::string& message) {
+    Parts parts = take_apart(message);
+    const auto header = family_header<ifaddrmsg>(message);
+    if (header.ifa_family != AF_INET6) {
+        return present_is_fine(ops.replay(put_together(parts), NLM_F_CREATE | NLM_F_EXCL));
+    }
+    // Without duplicate detection, or the address could not be used for a second; then with its former flags.
+    const Parts former = parts;
+    set_address_flags(parts, [](std::uint32_t flags) { return flags | IFA_F_NODAD; });
+    auto added = present_is_fine(ops.replay(put_together(parts), NLM_F_CREATE | NLM_F_EXCL));
+    return added ? ops.replay(put_together(former), NLM_F_REPLACE) : added;
+}
+
+Result<void> replay_route(HostOps& ops, const std::string& message) {
+    Parts parts = take_apart(message);
+    clean_route(parts);
+    const auto header = family_header<rtmsg>(message);
+    // IPv6 keeps the hops over other devices as a route of their own, which the whole route then takes the place of.
+    const bool partly_there = header.rtm_family == AF_INET6 && find(parts, RTA_MULTIPATH) != nullptr;
+    const int flags = NLM_F_CREATE | (partly_there ? NLM_F_REPLACE : NLM_F_EXCL);
+    return present_is_fine(ops.replay(put_together(parts), flags));
+}
+
+Result<void> replay_neighbour(HostOps& ops, const std::string& message) {
+    Parts parts = take_apart(message);
+    drop(parts, {NDA_CACHEINFO, NDA_PROBES});
+    return present_is_fine(ops.replay(put_together(parts), NLM_F_CREATE | NLM_F_REPLACE));
+}
+
+template <class Replay>
+Result<void> replay_missing(HostOps& ops, RecordKind kind, std::int32_t ifindex,
+                            const std::vector<std::string>& former, Replay replay) {
+    const auto now = ops.records(kind, ifindex);
+    if (!now) {
+        return tl::unexpected(now.error());
+    }
+    // Every record gets its chance; the first failure is reported.
+    Result<void> outcome;
+    for (const std::string& message : missing_from(former, *now)) {
+        auto done = replay(ops, message);
+        if (!done && outcome) {
+            outcome = std::move(done);
+        }
+    }
+    return outcome;
+}
+
+void refuse_unreplayable(const std::vector<std::string>& routes, std::string& reason) {
+    for (const std::string& route : routes) {
+        if (is_own_route(route) && find(take_apart(route), RTA_NH_ID) != nullptr) {
+            reason = "a route that uses a next hop object";
+        }
+    }
+}
+
+Result<std::vector<std::string>> read_kind(HostOps& ops, RecordKind kind, std::int32_t ifindex) {
+    return ops.records(kind, ifindex);
+}
+
+} // namespace
+
+std::string comparable_record(std::string_view message) {
+    Parts parts = take_apart(message);
+    switch (head_of(message).nlmsg_type) {
+    case RTM_NEWADDR:
+        drop(parts, {IFA_CACHEINFO});
+        set_address_flags(parts, [](std::uint32_t flags) { return flags & ~kVolatileAddressFlags; });
+        break;
+    case RTM_NEWROUTE:
+        if (!is_own_route(message)) {
+            return {};
+        }
+        clean_route(parts);
+        break;
+    case RTM_NEWNEIGH:
+        if (!is_own_neighbour(message)) {
+            return {};
+        }
+        drop(parts, {NDA_CACHEINFO, NDA_PROBES});
+        break;
+    default: return {};
+    }
+    return put_together(parts);
+}
+
+Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link) {
+    auto addresses = read_kind(ops, RecordKind::kAddresses, link.ifindex);
+    auto routes = read_kind(ops, RecordKind::kRoutes, link.ifindex);
+    auto neighbours = read_kind(ops, RecordKind::kNeighbours, link.ifindex);
+    for (auto* each : {&addresses, &routes, &neighbours}) {
+        if (!*each) {
+            return fail(std::move(each->error()));
+        }
+    }
+    std::string reason;
+    refuse_unreplayable(*routes, reason);
+    if (!reason.empty()) {
+        return fail(Error(ErrorKind::kRefused,
+                          fmt::format("{} has {}, which railbreak could not give back after link down", link.name,
+                                      reason))
+                        .with("nic", link.name)
+                        .with("found", reason));
+    }
+    std::erase_if(*routes, [](const std::string& route) { return !is_own_route(route); });
+    std::erase_if(*neighbours, [](const std::string& neighbour) { return !is_own_neighbour(neighbour); });
+    return LinkState{true, link.flags, link.mtu, std::move(*addresses), std::move(*routes), std::move(*neighbours)};
+}
+
+Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& former, Deadline deadline) {
+    if (!former.known || (former.flags & IFF_UP) == 0) {
+        return {};
+    }
+    // Setting up what is up does nothing, so it needs no look first.
+    if (auto up = ops.set_link_flags(ifindex, IFF_UP, IFF_UP); !up) {
+        return up;
+    }
+    if ((former.flags & IFF_RUNNING) != 0) {
+        // Without carrier the rest is given back all the same; verify_link then reports the carrier.
+        if (auto running = ops.wait_link_flags(ifindex, IFF_RUNNING, IFF_RUNNING, deadline); !running) {
+            return tl::unexpected(running.error());
+        }
+    }
+    // The kernel makes the routes of its own protocol from the addresses; any of them that is missing was lost.
+    std::vector<std::string> routes = former.routes;
+    std::erase_if(routes,
+                  [](const std::string& route) { return family_header<rtmsg>(route).rtm_protocol == RTPROT_KERNEL; });
+    std::stable_sort(routes.begin(), routes.end(),
+                     [](const auto& a, const auto& b) { return route_rank(a) < route_rank(b); });
+    auto outcome = replay_missing(ops, RecordKind::kAddresses, ifindex, former.addresses, replay_address);
+    for (auto next : {replay_missing(ops, RecordKind::kRoutes, ifindex, routes, replay_route),
+                      replay_missing(ops, RecordKind::kNeighbours, ifindex, former.neighbours, replay_neighbour)}) {
+        if (!next && outcome) {
+            outcome = std::move(next);
+        }
+    }
+    return outcome;
+}
+
+Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
+    std::vector<std::string> notes;
+    if (!former.known) {
+        return notes;
+    }
+    const auto links = ops.links();
+    if (!links) {
+        return tl::unexpected(links.error());
+    }
+    const auto link =
+        std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.ifindex == ifindex; });
+    if (link == links->end()) {
+        return fail_errno(ErrorKind::kHarness, fmt::format("look at interface {}", ifindex), ENODEV);
+    }
+    Error problem(ErrorKind::kTeardown, fmt::format("{} is not as it was before link down", link->name));
+    bool equal = true;
+    const auto differs = [&](std::string_view what, const std::string& value) {
+        static_cast<void>(std::move(problem).with(what, value));
+        equal = false;
+    };
+    if (((link->flags ^ former.flags) & IFF_UP) != 0) {
+        differs("up", (link->flags & IFF_UP) != 0 ? "yes" : "no");
+    }
+    if ((former.flags & IFF_RUNNING) != 0 && (link->flags & IFF_RUNNING) == 0) {
+        differs("running", "no");
+    }
+    if (link->mtu != former.mtu) {
+        notes.push_back(fmt::format("the MTU was {} and is now {}", former.mtu, link->mtu));
+    }
+    const auto compare = [&](RecordKind kind, std::string_view what,
+                             const std::vector<std::string>& was) -> Result<void> {
+        const auto now = ops.records(kind, ifindex);
+        if (!now) {
+            return tl::unexpected(now.error());
+        }
+        if (const auto missing = missing_from(was, *now); !missing.empty()) {
+            differs(fmt::format("{}_missing", what), std::to_string(missing.size()));
+        }
+        if (const auto added = missing_from(*now, was); !added.empty()) {
+            notes.push_back(fmt::format("{} {} more than before", added.size(), what));
+        }
+        return {};
+    };
+    for (const auto& done : {compare(RecordKind::kAddresses, "addresses", former.addresses),
+                             compare(RecordKind::kRoutes, "routes", former.routes),
+                             compare(RecordKind::kNeighbours, "neighbours", former.neighbours)}) {
+        if (!done) {
+            return tl::unexpected(done.error());
+        }
+    }
+    if (!equal) {
+        return fail(std::move(problem));
+    }
+    return notes;
+}
+
+} // namespace railbreak::injectors

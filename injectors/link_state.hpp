@@ -1,0 +1,34 @@
+// The `link_down` fault: what a link loses when it is taken down, and how to give exactly that back.
+//
+// Taking a link down makes the kernel forget its IPv6 addresses, its routes that are not derived from addresses, and
+// its permanent neighbours; bringing it up does not bring them back. So they are dumped before, and after up those
+// that are missing are sent again, until a fresh dump equals the former one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "injectors/host_ops.hpp"
+
+namespace railbreak::injectors {
+
+/// Dumps the device's state. kRefused when it holds something that cannot be given back (named in the Error).
+[[nodiscard]] Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link);
+
+/// Brings the device up if it was up, waits for its carrier if it had one, and gives back whatever is missing.
+/// Idempotent. `deadline` bounds the wait for the carrier.
+[[nodiscard]] Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& former,
+                                        Deadline deadline);
+
+/// Compares with a fresh dump: kTeardown, with a fact for every kind of record that is missing. Gives a sentence for what is
+/// there beyond the former state (someone else added it; it stays).
+[[nodiscard]] Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex,
+                                                           const LinkState& former);
+
+/// A record without what changes by itself (time stamps, counters, carrier marks), so that equal state gives equal
+/// bytes. Empty for a record that the kernel keeps by itself and that is no part of the state (cloned or advertised
+/// routes, learned neighbours).
+[[nodiscard]] std::string comparable_record(std::string_view message);
+
+} // namespace railbreak::injectors
