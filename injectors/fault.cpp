@@ -22,8 +22,8 @@ std::string_view to_string(Direction direction) {
 }
 
 bool same_device(const DeviceIdentity& a, const DeviceIdentity& b) {
-    return a.ifindex == b.ifindex && a.mac == b.mac && a.netns_inode == b.netns_inode &&
-           a.netns_cookie == b.netns_cookie;
+    // An index is not given twice while a namespace lives; name and address may be changed by anyone.
+    return a.ifindex == b.ifindex && a.netns_inode == b.netns_inode && a.netns_cookie == b.netns_cookie;
 }
 
 std::string encode_entry(const JournalEntry& entry) {
@@ -44,8 +44,11 @@ std::string encode_entry(const JournalEntry& entry) {
     out.put(static_cast<std::uint8_t>(entry.port.receive));
     out.put_string(entry.port.root_kind);
     out.put(entry.port.root_handle);
-    out.put_string(entry.port.lab_class_options);
-    out.put(entry.port.lab_rate_bits_per_s);
+    out.put(entry.port.lab_class.rate.bits_per_s());
+    out.put(entry.port.lab_class.ceil.bits_per_s());
+    out.put(entry.port.lab_class.buffer_ticks);
+    out.put(entry.port.lab_class.cbuffer_ticks);
+    out.put(entry.port.lab_class.quantum);
     out.put_string(entry.port.owner);
     out.put(static_cast<std::uint8_t>(entry.link.known));
     out.put(entry.link.flags);
@@ -75,8 +78,11 @@ Result<JournalEntry> decode_entry(std::string_view bytes) {
     entry.port.receive = in.get<std::uint8_t>() != 0;
     entry.port.root_kind = in.get_string();
     entry.port.root_handle = in.get<std::uint32_t>();
-    entry.port.lab_class_options = in.get_string();
-    entry.port.lab_rate_bits_per_s = in.get<std::uint64_t>();
+    entry.port.lab_class.rate = BitRate::bits_per_s(in.get<std::uint64_t>());
+    entry.port.lab_class.ceil = BitRate::bits_per_s(in.get<std::uint64_t>());
+    entry.port.lab_class.buffer_ticks = in.get<std::uint32_t>();
+    entry.port.lab_class.cbuffer_ticks = in.get<std::uint32_t>();
+    entry.port.lab_class.quantum = in.get<std::uint32_t>();
     entry.port.owner = in.get_string();
     entry.link.known = in.get<std::uint8_t>() != 0;
     entry.link.flags = in.get<std::uint32_t>();

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "injectors/traffic_control.hpp"
 
 namespace railbreak::injectors {
 
@@ -86,8 +87,7 @@ struct PortState {
     bool receive = false;          ///< an ifb behind an ingress filter is used
     std::string root_kind;         ///< kind of the former root qdisc
     std::uint32_t root_handle = 0; ///< 0 for a default root
-    std::string lab_class_options; ///< kLabClass: TCA_OPTIONS of the class, raw
-    std::uint64_t lab_rate_bits_per_s = 0;
+    HtbClass lab_class;            ///< kLabClass: its parameters as the kernel kept them
     std::string owner; ///< alias given to the ifb, "railbreak RUN"
 };
 

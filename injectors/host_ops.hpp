@@ -31,22 +31,11 @@ struct LinkRecord {
     std::int32_t master = 0; ///< ifindex of the bridge or bond above, 0 for none
 };
 
-/// One qdisc, class or filter. `options` is the payload of TCA_OPTIONS.
-struct TcRecord {
-    std::uint32_t handle = 0;
-    std::uint32_t parent = 0;
-    std::uint32_t info = 0; ///< filters: priority << 16 | protocol
+/// One filter of a clsact qdisc.
+struct FilterRecord {
+    TcHandle parent = 0; ///< ffff:fff2 for arriving, ffff:fff3 for leaving packets
+    std::uint16_t priority = 0;
     std::string kind;
-    std::string options;
-};
-
-/// A qdisc or class to create or change.
-struct TcObject {
-    std::int32_t ifindex = 0;
-    std::uint32_t parent = 0;
-    std::uint32_t handle = 0;
-    std::string kind;
-    std::string options; ///< payload of TCA_OPTIONS, may be empty
 };
 
 /// A network namespace.
@@ -79,34 +68,38 @@ public:
     /// Raw netlink messages of both address families that belong to the device: every address; every route of every
     /// table with the device as its output or one of its hops; every neighbour. Kernel order.
     [[nodiscard]] virtual Result<std::vector<std::string>> records(RecordKind kind, std::int32_t ifindex) = 0;
-    [[nodiscard]] virtual Result<std::vector<TcRecord>> qdiscs(std::int32_t ifindex) = 0;
-    [[nodiscard]] virtual Result<std::vector<TcRecord>> classes(std::int32_t ifindex) = 0;
-    [[nodiscard]] virtual Result<std::vector<TcRecord>> filters(std::int32_t ifindex, std::uint32_t parent) = 0;
+    [[nodiscard]] virtual Result<std::vector<QdiscRecord>> qdiscs(std::int32_t ifindex) = 0;
+    [[nodiscard]] virtual Result<std::vector<HtbClassRecord>> htb_classes(std::int32_t ifindex) = 0;
+    /// Filters on the device's clsact (or ingress) qdisc, both directions.
+    [[nodiscard]] virtual Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) = 0;
     /// Interfaces over which a default route of either family goes, without duplicates.
     [[nodiscard]] virtual Result<std::vector<std::int32_t>> default_route_devices() = 0;
-    /// Waits until (flags & mask) == want, woken by link events. False when the deadline passed first.
-    [[nodiscard]] virtual Result<bool> wait_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t want,
-                                                       Deadline deadline) = 0;
+    /// Waits for the next change of any link, address or route in the namespace since the last call. False when the
+    /// deadline passed first. Wakes more often than needed; look again after each.
+    [[nodiscard]] virtual Result<bool> wait_event(Deadline deadline) = 0;
 
     // Effects on the network.
     /// Sets the IFF_* bits in `mask` to those in `flags`.
     [[nodiscard]] virtual Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) = 0;
-    /// Creates an ifb device (down). Its existence is EEXIST.
-    [[nodiscard]] virtual Result<void> add_ifb(std::string_view name) = 0;
-    [[nodiscard]] virtual Result<void> set_alias(std::int32_t ifindex, std::string_view alias) = 0;
-    [[nodiscard]] virtual Result<void> delete_link(std::int32_t ifindex) = 0;
+    /// Creates an ifb device that is up and carries the alias. Its existence is EEXIST.
+    [[nodiscard]] virtual Result<void> make_ifb(std::string_view name, std::string_view alias) = 0;
+    [[nodiscard]] virtual Result<void> remove_link(std::int32_t ifindex) = 0;
     /// Sends a prepared route-netlink message with these NLM_F_* flags.
     [[nodiscard]] virtual Result<void> replay(std::string_view message, int flags) = 0;
-    /// Creates; an object with that handle is EEXIST.
-    [[nodiscard]] virtual Result<void> add_qdisc(const TcObject& qdisc) = 0;
-    [[nodiscard]] virtual Result<void> delete_qdisc(std::int32_t ifindex, std::uint32_t parent,
-                                                    std::uint32_t handle) = 0;
-    [[nodiscard]] virtual Result<void> add_class(const TcObject& traffic_class) = 0;
-    /// Changes in place; ENOENT when it is not there.
-    [[nodiscard]] virtual Result<void> change_class(const TcObject& traffic_class) = 0;
-    /// Sends everything that arrives on `ifindex` through the device `to`. Needs an ingress qdisc.
-    [[nodiscard]] virtual Result<void> add_ingress_redirect(std::int32_t ifindex, std::int32_t to) = 0;
-    [[nodiscard]] virtual Result<void> delete_ingress_redirect(std::int32_t ifindex) = 0;
+    /// As the functions of the same meaning in traffic_control.hpp: create and change never stand in for each other.
+    [[nodiscard]] virtual Result<void> make_htb(std::int32_t ifindex, TcHandle handle) = 0;
+    [[nodiscard]] virtual Result<void> make_class(std::int32_t ifindex, TcHandle parent, TcHandle handle,
+                                                  const HtbClass& parameters) = 0;
+    [[nodiscard]] virtual Result<void> change_class(std::int32_t ifindex, TcHandle handle,
+                                                    const HtbClass& parameters) = 0;
+    [[nodiscard]] virtual Result<void> make_bfifo(std::int32_t ifindex, TcHandle parent, TcHandle handle,
+                                                  ByteCount limit) = 0;
+    [[nodiscard]] virtual Result<void> remove_qdisc(std::int32_t ifindex, TcHandle parent, TcHandle handle) = 0;
+    [[nodiscard]] virtual Result<void> make_clsact(std::int32_t ifindex) = 0;
+    /// Sends everything that arrives on `ifindex` through the device `to`. Needs the clsact qdisc.
+    [[nodiscard]] virtual Result<void> make_redirect(std::int32_t ifindex, std::uint16_t priority,
+                                                     std::int32_t to) = 0;
+    [[nodiscard]] virtual Result<void> remove_redirect(std::int32_t ifindex, std::uint16_t priority) = 0;
 
     // Effects on the journal's files.
     /// Creates the folder and its parents (mode 0700) when missing.

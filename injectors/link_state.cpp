@@ -251,8 +251,17 @@ void refuse_unreplayable(const std::vector<std::string>& routes, std::string& re
     }
 }
 
-Result<std::vector<std::string>> read_kind(HostOps& ops, RecordKind kind, std::int32_t ifindex) {
-    return ops.records(kind, ifindex);
+Result<LinkRecord> find_link(HostOps& ops, std::int32_t ifindex) {
+    const auto links = ops.links();
+    if (!links) {
+        return tl::unexpected(links.error());
+    }
+    for (const LinkRecord& link : *links) {
+        if (link.ifindex == ifindex) {
+            return link;
+        }
+    }
+    return fail_errno(ErrorKind::kHarness, fmt::format("look at interface {}", ifindex), ENODEV);
 }
 
 } // namespace
@@ -281,10 +290,28 @@ std::string comparable_record(std::string_view message) {
     return put_together(parts);
 }
 
+Result<bool> wait_running(HostOps& ops, std::int32_t ifindex, Deadline deadline, bool running) {
+    for (;;) {
+        const auto link = find_link(ops, ifindex);
+        if (!link) {
+            return tl::unexpected(link.error());
+        }
+        if (((link->flags & IFF_RUNNING) != 0) == running) {
+            return true;
+        }
+        if (deadline.passed()) {
+            return false;
+        }
+        if (auto event = ops.wait_event(deadline); !event) {
+            return event;
+        }
+    }
+}
+
 Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link) {
-    auto addresses = read_kind(ops, RecordKind::kAddresses, link.ifindex);
-    auto routes = read_kind(ops, RecordKind::kRoutes, link.ifindex);
-    auto neighbours = read_kind(ops, RecordKind::kNeighbours, link.ifindex);
+    auto addresses = ops.records(RecordKind::kAddresses, link.ifindex);
+    auto routes = ops.records(RecordKind::kRoutes, link.ifindex);
+    auto neighbours = ops.records(RecordKind::kNeighbours, link.ifindex);
     for (auto* each : {&addresses, &routes, &neighbours}) {
         if (!*each) {
             return fail(std::move(each->error()));
@@ -312,9 +339,9 @@ Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& f
     if (auto up = ops.set_link_flags(ifindex, IFF_UP, IFF_UP); !up) {
         return up;
     }
+    // Without carrier the rest is given back all the same; verify_link then reports the carrier.
     if ((former.flags & IFF_RUNNING) != 0) {
-        // Without carrier the rest is given back all the same; verify_link then reports the carrier.
-        if (auto running = ops.wait_link_flags(ifindex, IFF_RUNNING, IFF_RUNNING, deadline); !running) {
+        if (auto running = wait_running(ops, ifindex, deadline); !running) {
             return tl::unexpected(running.error());
         }
     }
@@ -339,14 +366,9 @@ Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex,
     if (!former.known) {
         return notes;
     }
-    const auto links = ops.links();
-    if (!links) {
-        return tl::unexpected(links.error());
-    }
-    const auto link =
-        std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.ifindex == ifindex; });
-    if (link == links->end()) {
-        return fail_errno(ErrorKind::kHarness, fmt::format("look at interface {}", ifindex), ENODEV);
+    const auto link = find_link(ops, ifindex);
+    if (!link) {
+        return tl::unexpected(link.error());
     }
     Error problem(ErrorKind::kTeardown, fmt::format("{} is not as it was before link down", link->name));
     bool equal = true;

@@ -16,6 +16,9 @@ namespace railbreak::injectors {
 /// Dumps the device's state. kRefused when it holds something that cannot be given back (named in the Error).
 [[nodiscard]] Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link);
 
+/// Waits until the device has (has no) carrier, IFF_RUNNING. False when the deadline passed first.
+[[nodiscard]] Result<bool> wait_running(HostOps& ops, std::int32_t ifindex, Deadline deadline, bool running = true);
+
 /// Brings the device up if it was up, waits for its carrier if it had one, and gives back whatever is missing.
 /// Idempotent. `deadline` bounds the wait for the carrier.
 [[nodiscard]] Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& former,

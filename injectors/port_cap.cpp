@@ -4,10 +4,8 @@
 #include <cerrno>
 
 #include <fmt/format.h>
-#include <linux/pkt_sched.h>
 #include <net/if.h>
 
-#include "injectors/htb_options.hpp"
 #include "injectors/netlink.hpp"
 
 namespace railbreak::injectors {
@@ -17,23 +15,40 @@ namespace {
 constexpr std::string_view kHtb = "htb";
 constexpr std::string_view kOwnerPrefix = "railbreak";
 
-const TcRecord* find_handle(const std::vector<TcRecord>& records, std::uint32_t handle) {
+constexpr std::uint32_t kQuantum = 60'000;
+
+template <class Record> const Record* find_handle(const std::vector<Record>& records, TcHandle handle) {
     const auto found =
-        std::find_if(records.begin(), records.end(), [&](const TcRecord& each) { return each.handle == handle; });
+        std::find_if(records.begin(), records.end(), [&](const Record& each) { return each.handle == handle; });
     return found == records.end() ? nullptr : &*found;
 }
 
-const TcRecord* find_root(const std::vector<TcRecord>& qdiscs) {
+const QdiscRecord* find_root(const std::vector<QdiscRecord>& qdiscs) {
     const auto found =
-        std::find_if(qdiscs.begin(), qdiscs.end(), [](const TcRecord& each) { return each.parent == TC_H_ROOT; });
+        std::find_if(qdiscs.begin(), qdiscs.end(), [](const QdiscRecord& each) { return each.parent == kTcRoot; });
     return found == qdiscs.end() ? nullptr : &*found;
 }
 
-bool is_htb(const TcRecord* record, std::uint32_t handle) {
+bool is_htb(const QdiscRecord* record, TcHandle handle) {
     return record != nullptr && record->handle == handle && record->kind == kHtb;
 }
 
-std::string describe(const TcRecord& qdisc) { return fmt::format("{} {:x}:", qdisc.kind, qdisc.handle >> 16); }
+std::string describe(const QdiscRecord& qdisc) { return fmt::format("{} {:x}:", qdisc.kind, qdisc.handle >> 16); }
+
+/// The class of a cap of ours: burst 250 us of the rate, at least 16 kB.
+HtbClass own_class(BitRate rate) {
+    return make_htb_class(rate, ByteCount::bytes(std::max<std::uint64_t>(16'000, rate.bytes_per_s() / 4000)), kQuantum);
+}
+
+/// The lab's class at another rate. Its burst stays the same number of bytes: a burst that shrinks below what is queued
+/// in one piece can block a queue for ever.
+HtbClass lab_class_at(const HtbClass& lab, BitRate rate) {
+    return make_htb_class(rate, burst_bytes(lab.buffer_ticks, lab.rate), lab.quantum);
+}
+
+ByteCount queue_limit(BitRate rate) {
+    return ByteCount::bytes(std::max<std::uint64_t>(200'000, rate.bytes_per_s() / 50));
+}
 
 tl::unexpected<Error> foreign(const DeviceIdentity& device, std::string_view what) {
     return fail(Error(ErrorKind::kRefused, fmt::format("{} already has {}, which railbreak did not make", device.name,
@@ -76,7 +91,7 @@ Result<void> plan_send(HostOps& ops, const DeviceIdentity& device, PortState& po
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
     }
-    const TcRecord* root = find_root(*qdiscs);
+    const QdiscRecord* root = find_root(*qdiscs);
     if (root == nullptr) {
         // A device that was never up has no root yet; a new one would be made on up.
         port.send = SendMechanism::kOwnRoot;
@@ -84,31 +99,26 @@ Result<void> plan_send(HostOps& ops, const DeviceIdentity& device, PortState& po
     }
     port.root_kind = root->kind;
     port.root_handle = root->handle;
-    if (is_htb(root, kOwnRootHandle)) {
+    if (is_htb(root, kOwnHtb)) {
         return taken(device, "qdisc " + describe(*root));
     }
     if (root->handle == 0) {
         port.send = SendMechanism::kOwnRoot;
         return {};
     }
-    if (!is_htb(root, kLabRootHandle)) {
+    if (!is_htb(root, kLabHtb)) {
         return foreign(device, "the root qdisc " + describe(*root));
     }
-    const auto classes = ops.classes(device.ifindex);
+    const auto classes = ops.htb_classes(device.ifindex);
     if (!classes) {
         return tl::unexpected(classes.error());
     }
-    const TcRecord* lab = find_handle(*classes, kLabClassHandle);
+    const HtbClassRecord* lab = find_handle(*classes, kLabHtbClass);
     if (lab == nullptr) {
-        return foreign(device, "an htb root fa00: without the lab's class fa00:1");
-    }
-    const auto rate = htb_rate(lab->options);
-    if (!rate) {
-        return tl::unexpected(rate.error());
+        return foreign(device, "the lab's root qdisc without the lab's class");
     }
     port.send = SendMechanism::kLabClass;
-    port.lab_class_options = lab->options;
-    port.lab_rate_bits_per_s = rate->bits_per_s();
+    port.lab_class = lab->parameters;
     return {};
 }
 
@@ -127,7 +137,7 @@ Result<void> plan_receive(HostOps& ops, const DeviceIdentity& device, PortState&
             return taken(device, "interface " + name);
         }
     }
-    if (const TcRecord* ingress = find_handle(*qdiscs, kIngressHandle)) {
+    if (const QdiscRecord* ingress = find_handle(*qdiscs, kTcClsactHandle)) {
         return foreign(device, "the qdisc " + describe(*ingress));
     }
     port.receive = true;
@@ -140,45 +150,36 @@ Result<void> ensure_htb(HostOps& ops, std::int32_t ifindex, BitRate rate) {
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
     }
-    if (!is_htb(find_root(*qdiscs), kOwnRootHandle)) {
-        auto added = ops.add_qdisc({ifindex, TC_H_ROOT, kOwnRootHandle, std::string(kHtb), htb_root_options()});
-        if (!added) {
+    if (!is_htb(find_root(*qdiscs), kOwnHtb)) {
+        if (auto added = ops.make_htb(ifindex, kOwnHtb); !added) {
             return added;
         }
     }
-    const auto classes = ops.classes(ifindex);
+    const auto classes = ops.htb_classes(ifindex);
     if (!classes) {
         return tl::unexpected(classes.error());
     }
-    const TcRecord* present = find_handle(*classes, kOwnClassHandle);
-    const TcObject object{ifindex, kOwnRootHandle, kOwnClassHandle, std::string(kHtb), htb_class_options(rate)};
-    if (auto done = present != nullptr ? ops.change_class(object) : ops.add_class(object); !done) {
+    const bool present = find_handle(*classes, kOwnHtbClass) != nullptr;
+    auto done = present ? ops.change_class(ifindex, kOwnHtbClass, own_class(rate))
+                        : ops.make_class(ifindex, kOwnHtb, kOwnHtbClass, own_class(rate));
+    if (!done) {
         return done;
     }
-    return present_is_fine(ops.add_qdisc({ifindex, kOwnClassHandle, kOwnQueueHandle, "bfifo", bfifo_options(rate)}));
+    return present_is_fine(ops.make_bfifo(ifindex, kOwnHtbClass, kOwnFifo, queue_limit(rate)));
 }
 
-/// Changes the lab's class when its root is still the lab's; a root that somebody else made meanwhile is left alone.
-Result<void> change_lab_class(HostOps& ops, std::int32_t ifindex, std::string options) {
-    return ops.change_class({ifindex, kLabRootHandle, kLabClassHandle, std::string(kHtb), std::move(options)});
-}
-
+/// What somebody else put in the place of our root or the lab's is left alone.
 Result<void> remove_send_cap(HostOps& ops, std::int32_t ifindex, const PortState& former) {
     const auto qdiscs = ops.qdiscs(ifindex);
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
     }
-    const TcRecord* root = find_root(*qdiscs);
+    const QdiscRecord* root = find_root(*qdiscs);
     if (former.send == SendMechanism::kLabClass) {
-        if (!is_htb(root, kLabRootHandle)) {
-            return {};
-        }
-        return gone_is_fine(change_lab_class(ops, ifindex, former.lab_class_options));
+        return is_htb(root, kLabHtb) ? gone_is_fine(ops.change_class(ifindex, kLabHtbClass, former.lab_class))
+                                     : Result<void>();
     }
-    if (!is_htb(root, kOwnRootHandle)) {
-        return {};
-    }
-    return gone_is_fine(ops.delete_qdisc(ifindex, TC_H_ROOT, kOwnRootHandle));
+    return is_htb(root, kOwnHtb) ? gone_is_fine(ops.remove_qdisc(ifindex, kTcRoot, kOwnHtb)) : Result<void>();
 }
 
 Result<std::optional<LinkRecord>> find_ifb(HostOps& ops, std::int32_t ifindex) {
@@ -188,7 +189,7 @@ Result<std::optional<LinkRecord>> find_ifb(HostOps& ops, std::int32_t ifindex) {
     }
     const std::string name = ifb_name(ifindex);
     for (LinkRecord& link : *links) {
-        // The alias is set right after creation; without one it is a creation that was interrupted.
+        // One without an alias is a creation that was interrupted.
         if (link.name == name && link.kind == "ifb" && (link.alias.empty() || link.alias.starts_with(kOwnerPrefix))) {
             return std::optional(std::move(link));
         }
@@ -196,26 +197,26 @@ Result<std::optional<LinkRecord>> find_ifb(HostOps& ops, std::int32_t ifindex) {
     return std::optional<LinkRecord>();
 }
 
-bool is_redirect(const TcRecord& filter) { return filter.info >> 16 == kRedirectPriority && filter.kind == "u32"; }
+bool is_redirect(const FilterRecord& filter) { return filter.priority == kRedirectPriority && filter.kind == "u32"; }
 
 Result<void> remove_receive_cap(HostOps& ops, std::int32_t ifindex) {
     const auto qdiscs = ops.qdiscs(ifindex);
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
     }
-    if (const TcRecord* ingress = find_handle(*qdiscs, kIngressHandle); ingress && ingress->kind == "ingress") {
-        const auto filters = ops.filters(ifindex, kIngressHandle);
+    if (const QdiscRecord* clsact = find_handle(*qdiscs, kTcClsactHandle); clsact && clsact->kind == "clsact") {
+        const auto filters = ops.filters(ifindex);
         if (!filters) {
             return tl::unexpected(filters.error());
         }
         if (std::any_of(filters->begin(), filters->end(), is_redirect)) {
-            if (auto done = gone_is_fine(ops.delete_ingress_redirect(ifindex)); !done) {
+            if (auto done = gone_is_fine(ops.remove_redirect(ifindex, kRedirectPriority)); !done) {
                 return done;
             }
         }
         // Filters that somebody else hung there meanwhile keep the qdisc.
         if (std::all_of(filters->begin(), filters->end(), is_redirect)) {
-            if (auto done = gone_is_fine(ops.delete_qdisc(ifindex, TC_H_INGRESS, kIngressHandle)); !done) {
+            if (auto done = gone_is_fine(ops.remove_qdisc(ifindex, kTcClsactParent, kTcClsactHandle)); !done) {
                 return done;
             }
         }
@@ -224,7 +225,7 @@ Result<void> remove_receive_cap(HostOps& ops, std::int32_t ifindex) {
     if (!ifb) {
         return tl::unexpected(ifb.error());
     }
-    return *ifb ? gone_is_fine(ops.delete_link((*ifb)->ifindex)) : Result<void>();
+    return *ifb ? gone_is_fine(ops.remove_link((*ifb)->ifindex)) : Result<void>();
 }
 
 } // namespace
@@ -254,9 +255,8 @@ Result<void> set_send_cap(HostOps& ops, std::int32_t ifindex, const PortState& f
         if (!rate) {
             return remove_send_cap(ops, ifindex, former);
         }
-        const BitRate wanted = std::min(*rate, BitRate::bits_per_s(former.lab_rate_bits_per_s));
-        auto options = htb_with_rate(former.lab_class_options, wanted);
-        return options ? change_lab_class(ops, ifindex, std::move(*options)) : tl::unexpected(options.error());
+        const BitRate wanted = std::min(*rate, former.lab_class.rate);
+        return ops.change_class(ifindex, kLabHtbClass, lab_class_at(former.lab_class, wanted));
     }
     case SendMechanism::kOwnRoot:
         return rate ? ensure_htb(ops, ifindex, *rate) : remove_send_cap(ops, ifindex, former);
@@ -277,7 +277,7 @@ Result<void> set_receive_cap(HostOps& ops, std::int32_t ifindex, const PortState
         return tl::unexpected(ifb.error());
     }
     if (!*ifb) {
-        if (auto added = ops.add_ifb(ifb_name(ifindex)); !added) {
+        if (auto added = ops.make_ifb(ifb_name(ifindex), former.owner); !added) {
             return added;
         }
         ifb = find_ifb(ops, ifindex);
@@ -286,11 +286,6 @@ Result<void> set_receive_cap(HostOps& ops, std::int32_t ifindex, const PortState
         }
     }
     const LinkRecord& device = **ifb;
-    if (device.alias != former.owner) {
-        if (auto done = ops.set_alias(device.ifindex, former.owner); !done) {
-            return done;
-        }
-    }
     if (auto done = ensure_htb(ops, device.ifindex, *rate); !done) {
         return done;
     }
@@ -299,10 +294,10 @@ Result<void> set_receive_cap(HostOps& ops, std::int32_t ifindex, const PortState
             return done;
         }
     }
-    if (auto done = present_is_fine(ops.add_qdisc({ifindex, TC_H_INGRESS, kIngressHandle, "ingress", ""})); !done) {
+    if (auto done = present_is_fine(ops.make_clsact(ifindex)); !done) {
         return done;
     }
-    return present_is_fine(ops.add_ingress_redirect(ifindex, device.ifindex));
+    return present_is_fine(ops.make_redirect(ifindex, kRedirectPriority, device.ifindex));
 }
 
 Result<void> remove_orphan_ifb(HostOps& ops, std::int32_t ifindex, const PortState& former) {
@@ -313,25 +308,22 @@ Result<void> remove_orphan_ifb(HostOps& ops, std::int32_t ifindex, const PortSta
     if (!ifb) {
         return tl::unexpected(ifb.error());
     }
-    return *ifb ? gone_is_fine(ops.delete_link((*ifb)->ifindex)) : Result<void>();
+    return *ifb ? gone_is_fine(ops.remove_link((*ifb)->ifindex)) : Result<void>();
 }
 
 Result<std::optional<BitRate>> read_send_cap(HostOps& ops, std::int32_t ifindex, const PortState& former) {
-    const auto classes = ops.classes(ifindex);
+    const auto classes = ops.htb_classes(ifindex);
     if (!classes) {
         return tl::unexpected(classes.error());
     }
     const bool lab = former.send == SendMechanism::kLabClass;
-    const TcRecord* found = find_handle(*classes, lab ? kLabClassHandle : kOwnClassHandle);
-    if (found == nullptr || found->kind != kHtb) {
-        return std::optional<BitRate>();
-    }
-    return htb_rate(found->options).map([](BitRate rate) { return std::optional(rate); });
+    const HtbClassRecord* found = find_handle(*classes, lab ? kLabHtbClass : kOwnHtbClass);
+    return found != nullptr ? std::optional(found->parameters.rate) : std::nullopt;
 }
 
 Result<std::optional<BitRate>> read_receive_cap(HostOps& ops, std::int32_t ifindex) {
     const auto ifb = find_ifb(ops, ifindex);
-    const auto filters = ops.filters(ifindex, kIngressHandle);
+    const auto filters = ops.filters(ifindex);
     if (!ifb) {
         return tl::unexpected(ifb.error());
     }
@@ -350,17 +342,17 @@ Result<std::vector<std::string>> verify_port(HostOps& ops, std::int32_t ifindex,
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
     }
-    const TcRecord* root = find_root(*qdiscs);
-    if (former.send == SendMechanism::kOwnRoot && is_htb(root, kOwnRootHandle)) {
+    const QdiscRecord* root = find_root(*qdiscs);
+    if (former.send == SendMechanism::kOwnRoot && is_htb(root, kOwnHtb)) {
         return fail(ErrorKind::kTeardown, fmt::format("the send cap on interface {} is still there", ifindex));
     }
-    if (former.send == SendMechanism::kLabClass && is_htb(root, kLabRootHandle)) {
-        const auto classes = ops.classes(ifindex);
+    if (former.send == SendMechanism::kLabClass && is_htb(root, kLabHtb)) {
+        const auto classes = ops.htb_classes(ifindex);
         if (!classes) {
             return tl::unexpected(classes.error());
         }
-        const TcRecord* lab = find_handle(*classes, kLabClassHandle);
-        if (lab != nullptr && lab->options != former.lab_class_options) {
+        const HtbClassRecord* lab = find_handle(*classes, kLabHtbClass);
+        if (lab != nullptr && lab->parameters != former.lab_class) {
             return fail(ErrorKind::kTeardown, fmt::format("interface {} does not have its former rate", ifindex));
         }
     }
@@ -376,7 +368,7 @@ Result<std::vector<std::string>> verify_port(HostOps& ops, std::int32_t ifindex,
         if (*ifb) {
             return fail(ErrorKind::kTeardown, fmt::format("{} is still there", (*ifb)->name));
         }
-        if (const TcRecord* ingress = find_handle(*qdiscs, kIngressHandle)) {
+        if (const QdiscRecord* ingress = find_handle(*qdiscs, kTcClsactHandle)) {
             notes.push_back(fmt::format("the qdisc {} has filters of others and stays", describe(*ingress)));
         }
     }
@@ -391,7 +383,7 @@ std::string cap_mechanism(const PortState& port) {
     case SendMechanism::kOwnRoot: words = "htb root"; break;
     }
     if (port.receive) {
-        words += std::string(words.empty() ? "" : " + ") + "ifb behind ingress u32/mirred";
+        words += std::string(words.empty() ? "" : " + ") + "ifb behind clsact ingress u32/mirred";
     }
     return words;
 }

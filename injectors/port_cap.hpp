@@ -3,8 +3,8 @@
 // Send: where the root is the lab's own htb, its one class changes rate in place (no packet is lost, nothing is
 // re-made). Where the root is the kernel's default, an htb of ours with one class and a bfifo takes its place and is
 // deleted by handle afterwards. Any other root is somebody's configuration and is refused.
-// Receive: an ifb device with the same htb, behind an ingress qdisc whose only filter redirects everything to it. The
-// undo goes filter, ingress qdisc, ifb: the other way round the redirect leads nowhere and all traffic is lost.
+// Receive: an ifb device with the same htb, behind a clsact qdisc whose only filter redirects everything to it. The
+// undo goes filter, clsact qdisc, ifb: the other way round the redirect leads nowhere and all traffic is lost.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,11 @@
 
 namespace railbreak::injectors {
 
-/// Handles of what the lab builds and of what we build. A handle and a kind together say whose object it is.
-inline constexpr std::uint32_t kLabRootHandle = 0xfa000000;
-inline constexpr std::uint32_t kLabClassHandle = 0xfa000001;
-inline constexpr std::uint32_t kOwnRootHandle = 0xfa010000;
-inline constexpr std::uint32_t kOwnClassHandle = 0xfa010001;
-inline constexpr std::uint32_t kOwnQueueHandle = 0xfa020000;
-inline constexpr std::uint32_t kIngressHandle = 0xffff0000;
-inline constexpr std::uint32_t kRedirectNode = 0xfa1;
-inline constexpr std::uint32_t kRedirectPriority = 0xfa01;
+/// Handles of what a cap builds (the lab's own are in traffic_control.hpp). Handle and kind together say whose it is.
+inline constexpr TcHandle kOwnHtb = tc_handle(0xfa01, 0);
+inline constexpr TcHandle kOwnHtbClass = tc_handle(0xfa01, 1);
+inline constexpr TcHandle kOwnFifo = tc_handle(0xfa02, 0);
+inline constexpr std::uint16_t kRedirectPriority = 0xfa01;
 
 /// Name of the ifb device that serves a NIC.
 [[nodiscard]] std::string ifb_name(std::int32_t ifindex);
@@ -53,7 +49,7 @@ inline constexpr std::uint32_t kRedirectPriority = 0xfa01;
 /// kTeardown otherwise. Gives a sentence for everything that somebody else changed meanwhile and that is left alone.
 [[nodiscard]] Result<std::vector<std::string>> verify_port(HostOps& ops, std::int32_t ifindex, const PortState& former);
 
-/// "htb class rate in place", "htb root", "ifb behind ingress u32/mirred", joined with " + ".
+/// "htb class rate in place", "htb root", "ifb behind clsact ingress u32/mirred", joined with " + ".
 [[nodiscard]] std::string cap_mechanism(const PortState& port);
 
 } // namespace railbreak::injectors

@@ -9,13 +9,10 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_addr.h>
-#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
-#include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
-#include <linux/tc_act/tc_mirred.h>
 #include <net/if.h>
 #include <netlink/attr.h>
 #include <poll.h>
@@ -27,7 +24,7 @@
 #include <fmt/format.h>
 
 #include "injectors/netlink.hpp"
-#include "injectors/port_cap.hpp"
+#include "injectors/traffic_control.hpp"
 
 namespace railbreak::injectors {
 
@@ -91,17 +88,14 @@ LinkRecord link_of(const nlmsghdr& message) {
     return link;
 }
 
-TcRecord tc_of(const nlmsghdr& message) {
-    TcRecord record;
+FilterRecord filter_of(const nlmsghdr& message) {
+    FilterRecord record;
     const auto& header = header_of<tcmsg>(message);
-    record.handle = header.tcm_handle;
     record.parent = header.tcm_parent;
-    record.info = header.tcm_info;
+    record.priority = static_cast<std::uint16_t>(header.tcm_info >> 16);
     for_each_attribute<tcmsg>(message, [&](const nlattr& a) {
         if (nla_type(&a) == TCA_KIND) {
             record.kind = text_of(a);
-        } else if (nla_type(&a) == TCA_OPTIONS) {
-            record.options = bytes_of(a);
         }
     });
     return record;
@@ -130,37 +124,6 @@ Nanoseconds read_clock(clockid_t clock) {
     timespec now{};
     clock_gettime(clock, &now);
     return std::chrono::seconds(now.tv_sec) + Nanoseconds(now.tv_nsec);
-}
-
-NetlinkMessage tc_message(int type, int flags, const TcObject& object) {
-    NetlinkMessage message(type, flags);
-    tcmsg header{};
-    header.tcm_ifindex = object.ifindex;
-    header.tcm_parent = object.parent;
-    header.tcm_handle = object.handle;
-    message.append_header(header);
-    if (!object.kind.empty()) {
-        message.put_string(TCA_KIND, object.kind);
-    }
-    if (!object.options.empty()) {
-        message.put_bytes(TCA_OPTIONS, object.options.data(), object.options.size());
-    }
-    return message;
-}
-
-std::string tc_words(std::string_view verb, const TcObject& object) {
-    return fmt::format("{} {} {:x}:{:x} on interface {}", verb, object.kind, object.handle >> 16,
-                       object.handle & 0xffff, object.ifindex);
-}
-
-/// A tcmsg that names the ingress redirect on a device.
-tcmsg redirect_header(std::int32_t ifindex) {
-    tcmsg header{};
-    header.tcm_ifindex = ifindex;
-    header.tcm_parent = kIngressHandle;
-    header.tcm_handle = kRedirectNode;
-    header.tcm_info = TC_H_MAKE(kRedirectPriority << 16, htons(ETH_P_ALL));
-    return header;
 }
 
 class RealHostOps final : public HostOps {
@@ -207,14 +170,18 @@ public:
         return found;
     }
 
-    Result<std::vector<TcRecord>> qdiscs(std::int32_t ifindex) override {
-        return dump_tc(RTM_GETQDISC, ifindex, 0, "list the qdiscs");
+    Result<std::vector<QdiscRecord>> qdiscs(std::int32_t ifindex) override { return list_qdiscs(channel_, ifindex); }
+    Result<std::vector<HtbClassRecord>> htb_classes(std::int32_t ifindex) override {
+        return list_htb_classes(channel_, ifindex);
     }
-    Result<std::vector<TcRecord>> classes(std::int32_t ifindex) override {
-        return dump_tc(RTM_GETTCLASS, ifindex, 0, "list the traffic classes");
-    }
-    Result<std::vector<TcRecord>> filters(std::int32_t ifindex, std::uint32_t parent) override {
-        return dump_tc(RTM_GETTFILTER, ifindex, parent, "list the filters");
+    Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) override {
+        std::vector<FilterRecord> found;
+        for (const TcHandle parent : {TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS), TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)}) {
+            if (auto done = dump_filters(ifindex, parent, found); !done) {
+                return fail(std::move(done.error()));
+            }
+        }
+        return found;
     }
 
     Result<std::vector<std::int32_t>> default_route_devices() override {
@@ -237,37 +204,17 @@ public:
         return found;
     }
 
-    Result<bool> wait_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t want,
-                                 Deadline deadline) override {
-        const int group = RTNLGRP_LINK;
-        if (setsockopt(events_.fd(), SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) != 0) {
-            return fail_errno(ErrorKind::kHarness, "listen to link events", errno);
+    Result<bool> wait_event(Deadline deadline) override {
+        pollfd waiter{events_.fd(), POLLIN, 0};
+        const int ready = poll(&waiter, 1, deadline.poll_timeout_ms());
+        if (ready < 0 && errno != EINTR) {
+            return fail_errno(ErrorKind::kHarness, "wait for network events", errno);
         }
-        for (;;) {
-            // Joined before reading, so that no change falls between the two.
-            auto all = links();
-            if (!all) {
-                return fail(std::move(all.error()));
-            }
-            const auto link = std::find_if(all->begin(), all->end(),
-                                           [&](const LinkRecord& each) { return each.ifindex == ifindex; });
-            if (link == all->end()) {
-                return fail_errno(ErrorKind::kHarness, fmt::format("watch interface {}", ifindex), ENODEV);
-            }
-            if ((link->flags & mask) == want) {
-                return true;
-            }
-            if (deadline.passed()) {
-                return false;
-            }
-            pollfd waiter{events_.fd(), POLLIN, 0};
-            if (poll(&waiter, 1, deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
-                return fail_errno(ErrorKind::kHarness, "wait for link events", errno);
-            }
-            std::array<char, 8192> drain{};
-            while (recv(events_.fd(), drain.data(), drain.size(), MSG_DONTWAIT) > 0) {
-            }
+        std::array<char, 8192> drain{};
+        // Overflow (ENOBUFS) is an event like any other: the caller looks again.
+        while (recv(events_.fd(), drain.data(), drain.size(), MSG_DONTWAIT) > 0) {
         }
+        return ready != 0;
     }
 
     Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) override {
@@ -281,32 +228,10 @@ public:
                                                      (flags & IFF_UP) != 0 ? "up" : "down"));
     }
 
-    Result<void> add_ifb(std::string_view name) override {
-        NetlinkMessage message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
-        message.append_header(ifinfomsg{});
-        message.put_string(IFLA_IFNAME, name);
-        nlattr* info = message.begin_nest(IFLA_LINKINFO);
-        message.put_string(IFLA_INFO_KIND, "ifb");
-        message.end_nest(info);
-        return channel_.request(message, fmt::format("create the ifb device {}", name));
+    Result<void> make_ifb(std::string_view name, std::string_view alias) override {
+        return add_ifb(channel_, name, alias).map([](int) {});
     }
-
-    Result<void> set_alias(std::int32_t ifindex, std::string_view alias) override {
-        NetlinkMessage message(RTM_NEWLINK, 0);
-        ifinfomsg header{};
-        header.ifi_index = ifindex;
-        message.append_header(header);
-        message.put_string(IFLA_IFALIAS, alias);
-        return channel_.request(message, fmt::format("set the alias of interface {}", ifindex));
-    }
-
-    Result<void> delete_link(std::int32_t ifindex) override {
-        NetlinkMessage message(RTM_DELLINK, 0);
-        ifinfomsg header{};
-        header.ifi_index = ifindex;
-        message.append_header(header);
-        return channel_.request(message, fmt::format("delete interface {}", ifindex));
-    }
+    Result<void> remove_link(std::int32_t ifindex) override { return delete_link(channel_, ifindex); }
 
     Result<void> replay(std::string_view raw, int flags) override {
         NetlinkMessage message(raw);
@@ -314,59 +239,28 @@ public:
         return channel_.request(message, fmt::format("put back a record of type {}", message.header()->nlmsg_type));
     }
 
-    Result<void> add_qdisc(const TcObject& qdisc) override {
-        NetlinkMessage message = tc_message(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, qdisc);
-        return channel_.request(message, tc_words("add qdisc", qdisc));
+    Result<void> make_htb(std::int32_t ifindex, TcHandle handle) override {
+        return add_htb(channel_, ifindex, handle, 1);
     }
-    Result<void> delete_qdisc(std::int32_t ifindex, std::uint32_t parent, std::uint32_t handle) override {
-        const TcObject qdisc{ifindex, parent, handle, "", ""};
-        NetlinkMessage message = tc_message(RTM_DELQDISC, 0, qdisc);
-        return channel_.request(message, tc_words("delete qdisc", qdisc));
+    Result<void> make_class(std::int32_t ifindex, TcHandle parent, TcHandle handle,
+                            const HtbClass& parameters) override {
+        return add_htb_class(channel_, ifindex, parent, handle, parameters);
     }
-    Result<void> add_class(const TcObject& traffic_class) override {
-        NetlinkMessage message = tc_message(RTM_NEWTCLASS, NLM_F_CREATE | NLM_F_EXCL, traffic_class);
-        return channel_.request(message, tc_words("add class", traffic_class));
+    Result<void> change_class(std::int32_t ifindex, TcHandle handle, const HtbClass& parameters) override {
+        return change_htb_class(channel_, ifindex, handle, parameters);
     }
-    Result<void> change_class(const TcObject& traffic_class) override {
-        NetlinkMessage message = tc_message(RTM_NEWTCLASS, 0, traffic_class);
-        return channel_.request(message, tc_words("change class", traffic_class));
+    Result<void> make_bfifo(std::int32_t ifindex, TcHandle parent, TcHandle handle, ByteCount limit) override {
+        return add_bfifo(channel_, ifindex, parent, handle, limit);
     }
-
-    Result<void> add_ingress_redirect(std::int32_t ifindex, std::int32_t to) override {
-        NetlinkMessage message(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL);
-        message.append_header(redirect_header(ifindex));
-        message.put_string(TCA_KIND, "u32");
-        nlattr* options = message.begin_nest(TCA_OPTIONS);
-        struct {
-            tc_u32_sel selector{};
-            tc_u32_key key{}; // mask 0: matches everything
-        } match;
-        match.selector.flags = TC_U32_TERMINAL;
-        match.selector.nkeys = 1;
-        message.put_bytes(TCA_U32_SEL, &match, sizeof match);
-        nlattr* actions = message.begin_nest(TCA_U32_ACT);
-        nlattr* action = message.begin_nest(1);
-        message.put_string(TCA_ACT_KIND, "mirred");
-        nlattr* action_options = message.begin_nest(TCA_ACT_OPTIONS);
-        tc_mirred redirect{};
-        redirect.eaction = TCA_EGRESS_REDIR;
-        redirect.action = TC_ACT_STOLEN;
-        redirect.ifindex = static_cast<std::uint32_t>(to);
-        message.put_bytes(TCA_MIRRED_PARMS, &redirect, sizeof redirect);
-        message.end_nest(action_options);
-        message.end_nest(action);
-        message.end_nest(actions);
-        message.end_nest(options);
-        return channel_.request(message, fmt::format("redirect what interface {} receives", ifindex));
+    Result<void> remove_qdisc(std::int32_t ifindex, TcHandle parent, TcHandle handle) override {
+        return delete_qdisc(channel_, ifindex, parent, handle);
     }
-
-    Result<void> delete_ingress_redirect(std::int32_t ifindex) override {
-        NetlinkMessage message(RTM_DELTFILTER, 0);
-        tcmsg header = redirect_header(ifindex);
-        header.tcm_handle = 0; // everything at our priority
-        message.append_header(header);
-        message.put_string(TCA_KIND, "u32");
-        return channel_.request(message, fmt::format("delete the redirect on interface {}", ifindex));
+    Result<void> make_clsact(std::int32_t ifindex) override { return add_clsact(channel_, ifindex); }
+    Result<void> make_redirect(std::int32_t ifindex, std::uint16_t priority, std::int32_t to) override {
+        return add_redirect(channel_, ifindex, TcDirection::kIngress, priority, to);
+    }
+    Result<void> remove_redirect(std::int32_t ifindex, std::uint16_t priority) override {
+        return delete_redirect(channel_, ifindex, TcDirection::kIngress, priority);
     }
 
     Result<void> make_folder(const std::string& path) override {
@@ -488,26 +382,16 @@ private:
         return {};
     }
 
-    Result<std::vector<TcRecord>> dump_tc(int type, std::int32_t ifindex, std::uint32_t parent,
-                                          std::string_view what) {
-        std::vector<TcRecord> found;
-        NetlinkMessage message(type, 0);
+    Result<void> dump_filters(std::int32_t ifindex, TcHandle parent, std::vector<FilterRecord>& found) {
+        const std::size_t before = found.size();
+        NetlinkMessage message(RTM_GETTFILTER, 0);
         tcmsg header{};
         header.tcm_ifindex = ifindex;
         header.tcm_parent = parent;
         message.append_header(header);
-        auto done = channel_.dump(
-            message, what,
-            [&](const nlmsghdr& each) {
-                if (header_of<tcmsg>(each).tcm_ifindex == ifindex) {
-                    found.push_back(tc_of(each));
-                }
-            },
-            [&] { found.clear(); });
-        if (!done) {
-            return fail(std::move(done.error()));
-        }
-        return found;
+        return channel_.dump(
+            message, "list the filters", [&](const nlmsghdr& each) { found.push_back(filter_of(each)); },
+            [&] { found.resize(before); });
     }
 
     NetlinkChannel channel_;
@@ -522,6 +406,12 @@ Result<std::unique_ptr<HostOps>> make_ops(Result<NetlinkChannel> channel, Result
     struct stat status {};
     if (fstat(netns_fd, &status) != 0) {
         return fail_errno(ErrorKind::kHarness, "look at the network namespace", errno);
+    }
+    // Joined from the start, so that no change falls between a reading and the wait that follows it.
+    for (const int group : {RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV6_ROUTE}) {
+        if (setsockopt(events->fd(), SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) != 0) {
+            return fail_errno(ErrorKind::kHarness, "listen to network events", errno);
+        }
     }
     NetnsIdentity netns{status.st_ino, 0};
     socklen_t size = sizeof netns.cookie;

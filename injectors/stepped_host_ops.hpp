@@ -24,49 +24,50 @@ public:
     Result<std::vector<std::string>> records(RecordKind kind, std::int32_t ifindex) override {
         return inner_.records(kind, ifindex);
     }
-    Result<std::vector<TcRecord>> qdiscs(std::int32_t ifindex) override { return inner_.qdiscs(ifindex); }
-    Result<std::vector<TcRecord>> classes(std::int32_t ifindex) override { return inner_.classes(ifindex); }
-    Result<std::vector<TcRecord>> filters(std::int32_t ifindex, std::uint32_t parent) override {
-        return inner_.filters(ifindex, parent);
+    Result<std::vector<QdiscRecord>> qdiscs(std::int32_t ifindex) override { return inner_.qdiscs(ifindex); }
+    Result<std::vector<HtbClassRecord>> htb_classes(std::int32_t ifindex) override {
+        return inner_.htb_classes(ifindex);
     }
+    Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) override { return inner_.filters(ifindex); }
     Result<std::vector<std::int32_t>> default_route_devices() override { return inner_.default_route_devices(); }
-    Result<bool> wait_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t want,
-                                 Deadline deadline) override {
-        return inner_.wait_link_flags(ifindex, mask, want, deadline);
-    }
+    Result<bool> wait_event(Deadline deadline) override { return inner_.wait_event(deadline); }
 
     Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) override {
         return step("set_link_flags", [&] { return inner_.set_link_flags(ifindex, mask, flags); });
     }
-    Result<void> add_ifb(std::string_view name) override {
-        return step("add_ifb", [&] { return inner_.add_ifb(name); });
+    Result<void> make_ifb(std::string_view name, std::string_view alias) override {
+        return step("make_ifb", [&] { return inner_.make_ifb(name, alias); });
     }
-    Result<void> set_alias(std::int32_t ifindex, std::string_view alias) override {
-        return step("set_alias", [&] { return inner_.set_alias(ifindex, alias); });
-    }
-    Result<void> delete_link(std::int32_t ifindex) override {
-        return step("delete_link", [&] { return inner_.delete_link(ifindex); });
+    Result<void> remove_link(std::int32_t ifindex) override {
+        return step("remove_link", [&] { return inner_.remove_link(ifindex); });
     }
     Result<void> replay(std::string_view message, int flags) override {
         return step("replay", [&] { return inner_.replay(message, flags); });
     }
-    Result<void> add_qdisc(const TcObject& qdisc) override {
-        return step("add_qdisc", [&] { return inner_.add_qdisc(qdisc); });
+    Result<void> make_htb(std::int32_t ifindex, TcHandle handle) override {
+        return step("make_htb", [&] { return inner_.make_htb(ifindex, handle); });
     }
-    Result<void> delete_qdisc(std::int32_t ifindex, std::uint32_t parent, std::uint32_t handle) override {
-        return step("delete_qdisc", [&] { return inner_.delete_qdisc(ifindex, parent, handle); });
+    Result<void> make_class(std::int32_t ifindex, TcHandle parent, TcHandle handle,
+                            const HtbClass& parameters) override {
+        return step("make_class", [&] { return inner_.make_class(ifindex, parent, handle, parameters); });
     }
-    Result<void> add_class(const TcObject& traffic_class) override {
-        return step("add_class", [&] { return inner_.add_class(traffic_class); });
+    Result<void> change_class(std::int32_t ifindex, TcHandle handle, const HtbClass& parameters) override {
+        return step("change_class", [&] { return inner_.change_class(ifindex, handle, parameters); });
     }
-    Result<void> change_class(const TcObject& traffic_class) override {
-        return step("change_class", [&] { return inner_.change_class(traffic_class); });
+    Result<void> make_bfifo(std::int32_t ifindex, TcHandle parent, TcHandle handle, ByteCount limit) override {
+        return step("make_bfifo", [&] { return inner_.make_bfifo(ifindex, parent, handle, limit); });
     }
-    Result<void> add_ingress_redirect(std::int32_t ifindex, std::int32_t to) override {
-        return step("add_ingress_redirect", [&] { return inner_.add_ingress_redirect(ifindex, to); });
+    Result<void> remove_qdisc(std::int32_t ifindex, TcHandle parent, TcHandle handle) override {
+        return step("remove_qdisc", [&] { return inner_.remove_qdisc(ifindex, parent, handle); });
     }
-    Result<void> delete_ingress_redirect(std::int32_t ifindex) override {
-        return step("delete_ingress_redirect", [&] { return inner_.delete_ingress_redirect(ifindex); });
+    Result<void> make_clsact(std::int32_t ifindex) override {
+        return step("make_clsact", [&] { return inner_.make_clsact(ifindex); });
+    }
+    Result<void> make_redirect(std::int32_t ifindex, std::uint16_t priority, std::int32_t to) override {
+        return step("make_redirect", [&] { return inner_.make_redirect(ifindex, priority, to); });
+    }
+    Result<void> remove_redirect(std::int32_t ifindex, std::uint16_t priority) override {
+        return step("remove_redirect", [&] { return inner_.remove_redirect(ifindex, priority); });
     }
     Result<void> make_folder(const std::string& path) override {
         return step("make_folder", [&] { return inner_.make_folder(path); });

@@ -1,0 +1,23 @@
+// Undo of one journal entry, from the entry alone: what the guard, `railbreak recover` and the next agent do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "injectors/host_ops.hpp"
+
+namespace railbreak::injectors {
+
+/// Brings the entry's device back to its former state and reads that back. Idempotent: what is as before stays. Gives
+/// sentences about what was not ours to change or is gone: after a reboot, or when the namespace or the device is
+/// gone, there is nothing to undo and that is success. kTeardown when something of ours is still there.
+[[nodiscard]] Result<std::vector<std::string>> restore_entry(HostOps& ops, const JournalEntry& entry);
+
+/// The link half of the undo: restores and compares until equal, for the kernel takes a moment to finish its own part.
+[[nodiscard]] Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex,
+                                                                       const LinkState& former);
+
+/// The device with this identity in the namespace of `ops`, by interface index; empty when it is gone.
+[[nodiscard]] Result<std::vector<LinkRecord>> find_device(HostOps& ops, const DeviceIdentity& device);
+
+} // namespace railbreak::injectors
