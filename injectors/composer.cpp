@@ -5,7 +5,9 @@
 namespace railbreak::injectors {
 
 namespace {
-void lower(std::optional<BitRate>& rate, BitRate other) { rate = rate ? std::min(*rate, other) : other; }
+void lower(std::optional<BitRate>& rate, BitRate other) {
+    rate = rate ? std::min(*rate, other) : other;
+}
 } // namespace
 
 WantedState compose(std::span<const ActiveFault> faults) {

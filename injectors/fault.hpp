@@ -88,7 +88,7 @@ struct PortState {
     std::string root_kind;         ///< kind of the former root qdisc
     std::uint32_t root_handle = 0; ///< 0 for a default root
     HtbClass lab_class;            ///< kLabClass: its parameters as the kernel kept them
-    std::string owner; ///< alias given to the ifb, "railbreak RUN"
+    std::string owner;             ///< alias given to the ifb, "railbreak RUN"
 };
 
 /// Everything that is needed to undo one fault, with no other source of knowledge.

@@ -71,9 +71,7 @@ public:
     Result<void> renew_lease();
     Result<void> close();
 
-    [[nodiscard]] Nanoseconds lease_left() const {
-        return std::max(Nanoseconds(0), lease_end_ - ops_.boottime());
-    }
+    [[nodiscard]] Nanoseconds lease_left() const { return std::max(Nanoseconds(0), lease_end_ - ops_.boottime()); }
     Guard& guard() { return guard_; }
     [[nodiscard]] const std::vector<std::unique_ptr<Held>>& faults() const { return faults_; }
     [[nodiscard]] const RecoverReport& leftovers() const { return leftovers_; }
@@ -155,8 +153,8 @@ Result<void> FaultKeeper::Impl::may_apply(const FaultRequest& request) {
     return guard_.check();
 }
 
-/// Preflight: finds the NIC, refuses what is not to be touched, and collects the former state. A fault that joins others
-/// on its NIC takes over the former state from them, since what it would read now is their work.
+/// Preflight: finds the NIC, refuses what is not to be touched, and collects the former state. A fault that joins
+/// others on its NIC takes over the former state from them, since what it would read now is their work.
 Result<void> FaultKeeper::Impl::plan(Held& fault) {
     const FaultRequest& request = fault.request;
     const auto is_down = [&](const auto& each) {
@@ -353,8 +351,8 @@ Result<std::vector<std::string>> FaultKeeper::Impl::verify(const Held& fault, co
         restored.send = SendMechanism::kNone;
         const auto rate = read_send_cap(ops_, ifindex, former.port);
         if (!rate || !*rate || **rate > *wanted.send) {
-            return fail(ErrorKind::kTeardown, fmt::format("{} does not send at the rate of the faults that remain",
-                                                          fault.entry.device.name));
+            return fail(ErrorKind::kTeardown,
+                        fmt::format("{} does not send at the rate of the faults that remain", fault.entry.device.name));
         }
     }
     if (wanted.receive) {
@@ -511,8 +509,8 @@ Result<FaultKeeper> FaultKeeper::open(KeeperOptions options, HostOps& ops) {
                             .advise("Run: railbreak recover"));
         }
     }
-    auto folder = options.journal_folder.empty() ? default_journal_folder(ops)
-                                                 : Result<std::string>(options.journal_folder);
+    auto folder =
+        options.journal_folder.empty() ? default_journal_folder(ops) : Result<std::string>(options.journal_folder);
     if (!folder) {
         return tl::unexpected(folder.error());
     }
@@ -534,17 +532,39 @@ Result<RecoverReport> FaultKeeper::recover(HostOps& ops, const std::string& jour
     return folder ? recover_folder(ops, *folder) : tl::unexpected(folder.error());
 }
 
-Result<FaultEvidence> FaultKeeper::apply(const FaultRequest& request) { return impl_->apply(request); }
-Result<FaultEvidence> FaultKeeper::revert(std::int32_t id) { return impl_->revert(id); }
-Result<std::vector<FaultEvidence>> FaultKeeper::revert_all() { return impl_->revert_all(); }
-Result<void> FaultKeeper::renew_lease() { return impl_->renew_lease(); }
-Nanoseconds FaultKeeper::lease_left() const { return impl_->lease_left(); }
-int FaultKeeper::guard_fd() const { return impl_->guard().fd(); }
-std::int32_t FaultKeeper::guard_pid() const { return impl_->guard().pid(); }
-Result<void> FaultKeeper::check_guard() { return impl_->guard().check(); }
-const RecoverReport& FaultKeeper::leftovers() const { return impl_->leftovers(); }
-const std::string& FaultKeeper::journal_path() const { return impl_->journal().path(); }
-Result<void> FaultKeeper::close() { return impl_->close(); }
+Result<FaultEvidence> FaultKeeper::apply(const FaultRequest& request) {
+    return impl_->apply(request);
+}
+Result<FaultEvidence> FaultKeeper::revert(std::int32_t id) {
+    return impl_->revert(id);
+}
+Result<std::vector<FaultEvidence>> FaultKeeper::revert_all() {
+    return impl_->revert_all();
+}
+Result<void> FaultKeeper::renew_lease() {
+    return impl_->renew_lease();
+}
+Nanoseconds FaultKeeper::lease_left() const {
+    return impl_->lease_left();
+}
+int FaultKeeper::guard_fd() const {
+    return impl_->guard().fd();
+}
+std::int32_t FaultKeeper::guard_pid() const {
+    return impl_->guard().pid();
+}
+Result<void> FaultKeeper::check_guard() {
+    return impl_->guard().check();
+}
+const RecoverReport& FaultKeeper::leftovers() const {
+    return impl_->leftovers();
+}
+const std::string& FaultKeeper::journal_path() const {
+    return impl_->journal().path();
+}
+Result<void> FaultKeeper::close() {
+    return impl_->close();
+}
 
 std::vector<OpenFault> FaultKeeper::open_faults() const {
     std::vector<OpenFault> open;

@@ -27,8 +27,8 @@ namespace railbreak::injectors {
 struct KeeperOptions {
     std::string run_id;
     std::string host_name;
-    std::string journal_folder; ///< empty: default_journal_folder()
-    Nanoseconds lease{0};       ///< every fault ends this long after the last renewal
+    std::string journal_folder;              ///< empty: default_journal_folder()
+    Nanoseconds lease{0};                    ///< every fault ends this long after the last renewal
     std::vector<std::string> protected_nics; ///< refused always: the control connection's interface
     GuardLaunch guard;
 };

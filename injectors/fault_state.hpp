@@ -29,11 +29,11 @@ enum class FaultEvent : std::uint8_t {
     kPreflightPassed,
     kJournalWritten,
     kApplyDone,
-    kSeen,      ///< observe succeeded
-    kFailed,    ///< the present step failed
-    kRevert,    ///< the hold is over, or undo is asked for
-    kUndone,    ///< all undo steps acknowledged
-    kVerified,  ///< former state read back
+    kSeen,     ///< observe succeeded
+    kFailed,   ///< the present step failed
+    kRevert,   ///< the hold is over, or undo is asked for
+    kUndone,   ///< all undo steps acknowledged
+    kVerified, ///< former state read back
 };
 /// "preflight_passed", ...
 [[nodiscard]] std::string_view to_string(FaultEvent event);

@@ -19,8 +19,8 @@
 namespace railbreak::injectors {
 
 /// Entry point of the internal command `railbreak guard`: `args` after the command's name, as made by Guard::launch
-/// ("--socket FD --journal FD"). Returns the process's exit code: 0 when nothing is left to undo, 5 when something could
-/// not be restored, 64 for other arguments.
+/// ("--socket FD --journal FD"). Returns the process's exit code: 0 when nothing is left to undo, 5 when something
+/// could not be restored, 64 for other arguments.
 int guard_main(std::span<const std::string> args);
 
 /// Runs the guard on these descriptors until its work is over. Returns as guard_main.
@@ -38,7 +38,8 @@ struct GuardLaunch {
 class Guard {
 public:
     /// Starts a guard and waits until it is armed. `journal_fd` is shared with it (and with it the journal's lock).
-    [[nodiscard]] static Result<Guard> launch(const GuardLaunch& launch, int journal_fd, Nanoseconds lease_end_boottime);
+    [[nodiscard]] static Result<Guard> launch(const GuardLaunch& launch, int journal_fd,
+                                              Nanoseconds lease_end_boottime);
 
     /// Hands over an entry; on return the guard has it.
     [[nodiscard]] Result<void> entrust(const JournalEntry& entry);

@@ -80,7 +80,8 @@ public:
 
     // Effects on the network.
     /// Sets the IFF_* bits in `mask` to those in `flags`.
-    [[nodiscard]] virtual Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) = 0;
+    [[nodiscard]] virtual Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask,
+                                                      std::uint32_t flags) = 0;
     /// Creates an ifb device that is up and carries the alias. Its existence is EEXIST.
     [[nodiscard]] virtual Result<void> make_ifb(std::string_view name, std::string_view alias) = 0;
     [[nodiscard]] virtual Result<void> remove_link(std::int32_t ifindex) = 0;
@@ -97,8 +98,7 @@ public:
     [[nodiscard]] virtual Result<void> remove_qdisc(std::int32_t ifindex, TcHandle parent, TcHandle handle) = 0;
     [[nodiscard]] virtual Result<void> make_clsact(std::int32_t ifindex) = 0;
     /// Sends everything that arrives on `ifindex` through the device `to`. Needs the clsact qdisc.
-    [[nodiscard]] virtual Result<void> make_redirect(std::int32_t ifindex, std::uint16_t priority,
-                                                     std::int32_t to) = 0;
+    [[nodiscard]] virtual Result<void> make_redirect(std::int32_t ifindex, std::uint16_t priority, std::int32_t to) = 0;
     [[nodiscard]] virtual Result<void> remove_redirect(std::int32_t ifindex, std::uint16_t priority) = 0;
 
     // Effects on the journal's files.

@@ -262,10 +262,11 @@ Result<Journal> Journal::create(HostOps& ops, const std::string& folder, std::st
         return fail(std::move(fd.error()));
     }
     Journal journal(ops, std::move(*fd), path);
-    auto ready = lock(journal.fd(), path)
-                     .and_then([&] { return ops.append(journal.fd(), make_frame(header_payload(run_id, host_name, *boot_id))); })
-                     .and_then([&] { return ops.sync_file(journal.fd()); })
-                     .and_then([&] { return ops.sync_folder(folder); });
+    auto ready =
+        lock(journal.fd(), path)
+            .and_then([&] { return ops.append(journal.fd(), make_frame(header_payload(run_id, host_name, *boot_id))); })
+            .and_then([&] { return ops.sync_file(journal.fd()); })
+            .and_then([&] { return ops.sync_folder(folder); });
     if (!ready) {
         return fail(std::move(ready.error()));
     }
@@ -301,7 +302,9 @@ Result<Journal> Journal::adopt(HostOps& ops, const std::string& path) {
     return journal;
 }
 
-std::string Journal::folder() const { return path_.substr(0, path_.rfind('/')); }
+std::string Journal::folder() const {
+    return path_.substr(0, path_.rfind('/'));
+}
 
 Result<void> Journal::intent(const JournalEntry& entry) {
     return ops_->append(fd(), make_frame(intent_payload(entry)))

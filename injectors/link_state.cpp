@@ -61,8 +61,8 @@ Parts take_apart(std::string_view message) {
     }
     int left = static_cast<int>(message.size() - start);
     for (auto* a = reinterpret_cast<const nlattr*>(message.data() + start); nla_ok(a, left); a = nla_next(a, &left)) {
-        parts.attributes.emplace_back(nla_type(a), std::string(static_cast<const char*>(nla_data(a)),
-                                                               static_cast<std::size_t>(nla_len(a))));
+        parts.attributes.emplace_back(
+            nla_type(a), std::string(static_cast<const char*>(nla_data(a)), static_cast<std::size_t>(nla_len(a))));
     }
     return parts;
 }
@@ -161,8 +161,8 @@ bool is_own_neighbour(std::string_view message) {
 /// Routes without a gateway must be back before those whose gateway they lead to.
 int route_rank(std::string_view message) {
     const Parts parts = take_apart(message);
-    const bool has_gateway = find(parts, RTA_GATEWAY) != nullptr || find(parts, RTA_VIA) != nullptr ||
-                             find(parts, RTA_MULTIPATH) != nullptr;
+    const bool has_gateway =
+        find(parts, RTA_GATEWAY) != nullptr || find(parts, RTA_VIA) != nullptr || find(parts, RTA_MULTIPATH) != nullptr;
     return has_gateway ? 1 : 0;
 }
 
@@ -225,9 +225,8 @@ Result<void> replay_neighbour(HostOps& ops, const std::string& message) {
     return present_is_fine(ops.replay(put_together(parts), NLM_F_CREATE | NLM_F_REPLACE));
 }
 
-template <class Replay>
-Result<void> replay_missing(HostOps& ops, RecordKind kind, std::int32_t ifindex,
-                            const std::vector<std::string>& former, Replay replay) {
+template <class Replay> Result<void> replay_missing(HostOps& ops, RecordKind kind, std::int32_t ifindex,
+                                                    const std::vector<std::string>& former, Replay replay) {
     const auto now = ops.records(kind, ifindex);
     if (!now) {
         return tl::unexpected(now.error());
@@ -249,6 +248,24 @@ void refuse_unreplayable(const std::vector<std::string>& routes, std::string& re
             reason = "a route that uses a next hop object";
         }
     }
+}
+
+/// Sends again whatever of the former state is missing.
+Result<void> replay_records(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
+    // The kernel makes the routes of its own protocol from the addresses.
+    std::vector<std::string> routes = former.routes;
+    std::erase_if(routes,
+                  [](const std::string& route) { return family_header<rtmsg>(route).rtm_protocol == RTPROT_KERNEL; });
+    std::stable_sort(routes.begin(), routes.end(),
+                     [](const auto& a, const auto& b) { return route_rank(a) < route_rank(b); });
+    auto outcome = replay_missing(ops, RecordKind::kAddresses, ifindex, former.addresses, replay_address);
+    for (auto next : {replay_missing(ops, RecordKind::kRoutes, ifindex, routes, replay_route),
+                      replay_missing(ops, RecordKind::kNeighbours, ifindex, former.neighbours, replay_neighbour)}) {
+        if (!next && outcome) {
+            outcome = std::move(next);
+        }
+    }
+    return outcome;
 }
 
 Result<LinkRecord> find_link(HostOps& ops, std::int32_t ifindex) {
@@ -320,11 +337,11 @@ Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link) {
     std::string reason;
     refuse_unreplayable(*routes, reason);
     if (!reason.empty()) {
-        return fail(Error(ErrorKind::kRefused,
-                          fmt::format("{} has {}, which railbreak could not give back after link down", link.name,
-                                      reason))
-                        .with("nic", link.name)
-                        .with("found", reason));
+        return fail(
+            Error(ErrorKind::kRefused,
+                  fmt::format("{} has {}, which railbreak could not give back after link down", link.name, reason))
+                .with("nic", link.name)
+                .with("found", reason));
     }
     std::erase_if(*routes, [](const std::string& route) { return !is_own_route(route); });
     std::erase_if(*neighbours, [](const std::string& neighbour) { return !is_own_neighbour(neighbour); });
@@ -335,30 +352,29 @@ Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& f
     if (!former.known || (former.flags & IFF_UP) == 0) {
         return {};
     }
+    // Link-local addresses go first: on up the kernel would make them anew and then spend a second on looking for
+    // duplicates. Where this fails, the passes after up try again.
+    std::vector<std::string> local = former.addresses;
+    std::erase_if(local, [](const std::string& address) {
+        const auto header = family_header<ifaddrmsg>(address);
+        return header.ifa_family != AF_INET6 || header.ifa_scope != RT_SCOPE_LINK;
+    });
+    static_cast<void>(replay_missing(ops, RecordKind::kAddresses, ifindex, local, replay_address));
     // Setting up what is up does nothing, so it needs no look first.
     if (auto up = ops.set_link_flags(ifindex, IFF_UP, IFF_UP); !up) {
         return up;
     }
-    // Without carrier the rest is given back all the same; verify_link then reports the carrier.
-    if ((former.flags & IFF_RUNNING) != 0) {
-        if (auto running = wait_running(ops, ifindex, deadline); !running) {
-            return tl::unexpected(running.error());
-        }
+    // At once, because a port that trains or a busy kernel takes a second or more to report the carrier; and again
+    // behind it, for what the kernel does not take without.
+    auto outcome = replay_records(ops, ifindex, former);
+    if ((former.flags & IFF_RUNNING) == 0) {
+        return outcome;
     }
-    // The kernel makes the routes of its own protocol from the addresses; any of them that is missing was lost.
-    std::vector<std::string> routes = former.routes;
-    std::erase_if(routes,
-                  [](const std::string& route) { return family_header<rtmsg>(route).rtm_protocol == RTPROT_KERNEL; });
-    std::stable_sort(routes.begin(), routes.end(),
-                     [](const auto& a, const auto& b) { return route_rank(a) < route_rank(b); });
-    auto outcome = replay_missing(ops, RecordKind::kAddresses, ifindex, former.addresses, replay_address);
-    for (auto next : {replay_missing(ops, RecordKind::kRoutes, ifindex, routes, replay_route),
-                      replay_missing(ops, RecordKind::kNeighbours, ifindex, former.neighbours, replay_neighbour)}) {
-        if (!next && outcome) {
-            outcome = std::move(next);
-        }
+    if (auto running = wait_running(ops, ifindex, deadline); !running) {
+        return tl::unexpected(running.error());
     }
-    return outcome;
+    // Without carrier verify_link reports it.
+    return replay_records(ops, ifindex, former);
 }
 
 Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {

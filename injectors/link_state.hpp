@@ -21,13 +21,11 @@ namespace railbreak::injectors {
 
 /// Brings the device up if it was up, waits for its carrier if it had one, and gives back whatever is missing.
 /// Idempotent. `deadline` bounds the wait for the carrier.
-[[nodiscard]] Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& former,
-                                        Deadline deadline);
+[[nodiscard]] Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& former, Deadline deadline);
 
-/// Compares with a fresh dump: kTeardown, with a fact for every kind of record that is missing. Gives a sentence for what is
-/// there beyond the former state (someone else added it; it stays).
-[[nodiscard]] Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex,
-                                                           const LinkState& former);
+/// Compares with a fresh dump: kTeardown, with a fact for every kind of record that is missing. Gives a sentence for
+/// what is there beyond the former state (someone else added it; it stays).
+[[nodiscard]] Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former);
 
 /// A record without what changes by itself (time stamps, counters, carrier marks), so that equal state gives equal
 /// bytes. Empty for a record that the kernel keeps by itself and that is no part of the state (cloned or advertised

@@ -33,7 +33,9 @@ bool is_htb(const QdiscRecord* record, TcHandle handle) {
     return record != nullptr && record->handle == handle && record->kind == kHtb;
 }
 
-std::string describe(const QdiscRecord& qdisc) { return fmt::format("{} {:x}:", qdisc.kind, qdisc.handle >> 16); }
+std::string describe(const QdiscRecord& qdisc) {
+    return fmt::format("{} {:x}:", qdisc.kind, qdisc.handle >> 16);
+}
 
 /// The class of a cap of ours: burst 250 us of the rate, at least 16 kB.
 HtbClass own_class(BitRate rate) {
@@ -51,19 +53,19 @@ ByteCount queue_limit(BitRate rate) {
 }
 
 tl::unexpected<Error> foreign(const DeviceIdentity& device, std::string_view what) {
-    return fail(Error(ErrorKind::kRefused, fmt::format("{} already has {}, which railbreak did not make", device.name,
-                                                       what))
-                    .with("nic", device.name)
-                    .with("found", std::string(what))
-                    .advise("Remove it yourself if it is not needed, then try again."));
+    return fail(
+        Error(ErrorKind::kRefused, fmt::format("{} already has {}, which railbreak did not make", device.name, what))
+            .with("nic", device.name)
+            .with("found", std::string(what))
+            .advise("Remove it yourself if it is not needed, then try again."));
 }
 
 tl::unexpected<Error> taken(const DeviceIdentity& device, std::string_view what) {
-    return fail(Error(ErrorKind::kRefused,
-                      fmt::format("{} is under a fault of another railbreak run ({})", device.name, what))
-                    .with("nic", device.name)
-                    .with("found", std::string(what))
-                    .advise("Wait until that run has ended, or run: railbreak recover"));
+    return fail(
+        Error(ErrorKind::kRefused, fmt::format("{} is under a fault of another railbreak run ({})", device.name, what))
+            .with("nic", device.name)
+            .with("found", std::string(what))
+            .advise("Wait until that run has ended, or run: railbreak recover"));
 }
 
 /// Success when the object was gone already: undo is idempotent.
@@ -197,7 +199,9 @@ Result<std::optional<LinkRecord>> find_ifb(HostOps& ops, std::int32_t ifindex) {
     return std::optional<LinkRecord>();
 }
 
-bool is_redirect(const FilterRecord& filter) { return filter.priority == kRedirectPriority && filter.kind == "u32"; }
+bool is_redirect(const FilterRecord& filter) {
+    return filter.priority == kRedirectPriority && filter.kind == "u32";
+}
 
 Result<void> remove_receive_cap(HostOps& ops, std::int32_t ifindex) {
     const auto qdiscs = ops.qdiscs(ifindex);
@@ -230,7 +234,9 @@ Result<void> remove_receive_cap(HostOps& ops, std::int32_t ifindex) {
 
 } // namespace
 
-std::string ifb_name(std::int32_t ifindex) { return "rbifb" + std::to_string(ifindex); }
+std::string ifb_name(std::int32_t ifindex) {
+    return "rbifb" + std::to_string(ifindex);
+}
 
 Result<PortState> plan_cap(HostOps& ops, const DeviceIdentity& device, Direction direction, const std::string& owner) {
     PortState port;
@@ -258,14 +264,12 @@ Result<void> set_send_cap(HostOps& ops, std::int32_t ifindex, const PortState& f
         const BitRate wanted = std::min(*rate, former.lab_class.rate);
         return ops.change_class(ifindex, kLabHtbClass, lab_class_at(former.lab_class, wanted));
     }
-    case SendMechanism::kOwnRoot:
-        return rate ? ensure_htb(ops, ifindex, *rate) : remove_send_cap(ops, ifindex, former);
+    case SendMechanism::kOwnRoot: return rate ? ensure_htb(ops, ifindex, *rate) : remove_send_cap(ops, ifindex, former);
     }
     return {};
 }
 
-Result<void> set_receive_cap(HostOps& ops, std::int32_t ifindex, const PortState& former,
-                             std::optional<BitRate> rate) {
+Result<void> set_receive_cap(HostOps& ops, std::int32_t ifindex, const PortState& former, std::optional<BitRate> rate) {
     if (!former.receive) {
         return {};
     }

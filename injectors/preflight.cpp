@@ -50,8 +50,8 @@ Result<CheckedNic> check_nic(HostOps& ops, const FaultRequest& request, std::spa
     if (!links || !gateways || !netns) {
         return tl::unexpected(!links ? links.error() : !gateways ? gateways.error() : netns.error());
     }
-    const auto link = std::find_if(links->begin(), links->end(),
-                                   [&](const LinkRecord& each) { return each.name == request.nic; });
+    const auto link =
+        std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.name == request.nic; });
     if (link == links->end()) {
         return fail(Error(ErrorKind::kInput, fmt::format("there is no network interface {}", request.nic))
                         .with("nic", request.nic));
@@ -73,8 +73,7 @@ Result<CheckedNic> check_nic(HostOps& ops, const FaultRequest& request, std::spa
     return CheckedNic{{link->name, link->ifindex, link->mac, link->permanent_mac, netns->inode, netns->cookie}, *link};
 }
 
-Result<void> check_other_runs(const std::string& folder, const std::string& own_journal,
-                              const DeviceIdentity& device) {
+Result<void> check_other_runs(const std::string& folder, const std::string& own_journal, const DeviceIdentity& device) {
     const auto paths = list_journals(folder);
     if (!paths) {
         return tl::unexpected(paths.error());

@@ -16,9 +16,10 @@ struct CheckedNic {
     LinkRecord link;
 };
 
-/// Finds the request's NIC and refuses (kRefused, with the reason) loopback, a NIC in `protected_nics`, one that carries
-/// a default route or sits below such an interface, and for kLinkDown a NIC that is down already. An unknown NIC and a
-/// rate below 8 kbit/s are kInput. `already_down`: it is down by a fault of this run, which is no reason to refuse.
+/// Finds the request's NIC and refuses (kRefused, with the reason) loopback, a NIC in `protected_nics`, one that
+/// carries a default route or sits below such an interface, and for kLinkDown a NIC that is down already. An unknown
+/// NIC and a rate below 8 kbit/s are kInput. `already_down`: it is down by a fault of this run, which is no reason to
+/// refuse.
 [[nodiscard]] Result<CheckedNic> check_nic(HostOps& ops, const FaultRequest& request,
                                            std::span<const std::string> protected_nics, bool already_down);
 

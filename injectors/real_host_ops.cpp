@@ -176,7 +176,8 @@ public:
     }
     Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) override {
         std::vector<FilterRecord> found;
-        for (const TcHandle parent : {TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS), TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)}) {
+        for (const TcHandle parent :
+             {TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS), TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)}) {
             if (auto done = dump_filters(ifindex, parent, found); !done) {
                 return fail(std::move(done.error()));
             }
@@ -224,8 +225,8 @@ public:
         header.ifi_change = mask;
         header.ifi_flags = flags;
         message.append_header(header);
-        return channel_.request(message, fmt::format("set interface {} {}", ifindex,
-                                                     (flags & IFF_UP) != 0 ? "up" : "down"));
+        return channel_.request(message,
+                                fmt::format("set interface {} {}", ifindex, (flags & IFF_UP) != 0 ? "up" : "down"));
     }
 
     Result<void> make_ifb(std::string_view name, std::string_view alias) override {

@@ -12,7 +12,8 @@ namespace railbreak::injectors {
 namespace {
 
 bool has_fact(const Error& error, std::string_view name) {
-    return std::any_of(error.facts().begin(), error.facts().end(), [&](const auto& fact) { return fact.first == name; });
+    return std::any_of(error.facts().begin(), error.facts().end(),
+                       [&](const auto& fact) { return fact.first == name; });
 }
 
 /// Restores the entry in the namespace it belongs to. A namespace that is gone took its devices with it, which
@@ -39,8 +40,8 @@ Result<std::vector<std::string>> restore_anywhere(HostOps& ops, const JournalEnt
 }
 
 RecoveredFault recover_entry(HostOps& ops, Journal& journal, const JournalEntry& entry) {
-    RecoveredFault fault{journal.contents().run_id, journal.contents().host_name, entry.id, entry.kind,
-                         entry.device.name,         {},                           {}};
+    RecoveredFault fault{
+        journal.contents().run_id, journal.contents().host_name, entry.id, entry.kind, entry.device.name, {}, {}};
     auto restored = restore_anywhere(ops, entry);
     if (!restored) {
         fault.error = restored.error().to_line();

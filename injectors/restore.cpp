@@ -34,8 +34,7 @@ Result<std::vector<LinkRecord>> find_device(HostOps& ops, const DeviceIdentity& 
     return std::vector<LinkRecord>();
 }
 
-Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex,
-                                                         const LinkState& former) {
+Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
     if (!former.known) {
         return std::vector<std::string>();
     }

@@ -400,14 +400,27 @@ Result<int> add_ifb(NetlinkChannel& channel, std::string_view name, std::string_
     header.ifi_change = IFF_UP;
     message.append_header(header);
     message.put_string(IFLA_IFNAME, name);
-    message.put_string(IFLA_IFALIAS, alias);
     nlattr* info = message.begin_nest(IFLA_LINKINFO);
     message.put_string(IFLA_INFO_KIND, "ifb");
     message.end_nest(info);
     if (auto made = channel.request(message, fmt::format("make the ifb {}", name)); !made) {
         return fail(std::move(made.error()));
     }
-    return interface_index(channel, name);
+    const auto index = interface_index(channel, name);
+    if (!index) {
+        return index;
+    }
+    // The kernel takes no alias at creation (and says nothing about it), only in a change.
+    NetlinkMessage naming(RTM_NEWLINK, 0);
+    ifinfomsg target{};
+    target.ifi_index = *index;
+    naming.append_header(target);
+    naming.put_string(IFLA_IFALIAS, alias);
+    if (auto named = channel.request(naming, fmt::format("set the alias of {}", name)); !named) {
+        static_cast<void>(delete_link(channel, *index));
+        return fail(std::move(named.error()));
+    }
+    return index;
 }
 
 Result<void> delete_link(NetlinkChannel& channel, int ifindex) {

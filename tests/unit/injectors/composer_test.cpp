@@ -14,8 +14,7 @@ template <> struct Arbitrary<railbreak::injectors::ActiveFault> {
         return gen::apply(
             [](int kind, int direction, std::uint64_t rate) {
                 return ActiveFault{kind == 0 ? FaultKind::kLinkDown : FaultKind::kCap,
-                                   static_cast<Direction>(direction),
-                                   railbreak::BitRate::bits_per_s(rate)};
+                                   static_cast<Direction>(direction), railbreak::BitRate::bits_per_s(rate)};
             },
             gen::inRange(0, 4), gen::inRange(0, 3), gen::inRange<std::uint64_t>(8000, 400'000'000'000));
     }
@@ -26,9 +25,13 @@ template <> struct Arbitrary<railbreak::injectors::ActiveFault> {
 namespace railbreak::injectors {
 namespace {
 
-BitRate mbit(std::uint64_t value) { return BitRate::bits_per_s(value * 1'000'000); }
+BitRate mbit(std::uint64_t value) {
+    return BitRate::bits_per_s(value * 1'000'000);
+}
 
-TEST(Composer, WantsNothingWithoutFaults) { EXPECT_EQ(compose({}), WantedState{}); }
+TEST(Composer, WantsNothingWithoutFaults) {
+    EXPECT_EQ(compose({}), WantedState{});
+}
 
 TEST(Composer, TakesTheLowerRateOfEachDirection) {
     const std::vector<ActiveFault> faults{{FaultKind::kCap, Direction::kBoth, mbit(300)},

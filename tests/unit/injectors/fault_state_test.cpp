@@ -26,9 +26,9 @@ FaultState walk(std::initializer_list<FaultEvent> events) {
 }
 
 TEST(FaultState, LeadsThroughTheWholeLife) {
-    EXPECT_EQ(walk({E::kPreflightPassed, E::kJournalWritten, E::kApplyDone, E::kSeen, E::kRevert, E::kUndone,
-                    E::kVerified}),
-              S::kRestored);
+    EXPECT_EQ(
+        walk({E::kPreflightPassed, E::kJournalWritten, E::kApplyDone, E::kSeen, E::kRevert, E::kUndone, E::kVerified}),
+        S::kRestored);
 }
 
 TEST(FaultState, DropsWithoutUndoWhenPreflightFails) {
@@ -44,8 +44,8 @@ TEST(FaultState, OwesAnUndoAfterAnyFailureBehindTheJournal) {
 }
 
 TEST(FaultState, TriesTheUndoAgainUntilItIsVerified) {
-    EXPECT_EQ(walk({E::kPreflightPassed, E::kJournalWritten, E::kRevert, E::kFailed, E::kUndone, E::kFailed,
-                    E::kUndone, E::kVerified, E::kRevert}),
+    EXPECT_EQ(walk({E::kPreflightPassed, E::kJournalWritten, E::kRevert, E::kFailed, E::kUndone, E::kFailed, E::kUndone,
+                    E::kVerified, E::kRevert}),
               S::kRestored);
 }
 

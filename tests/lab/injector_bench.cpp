@@ -1,0 +1,318 @@
+#include "tests/lab/injector_bench.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "injectors/link_state.hpp"
+#include "injectors/real_host_ops.hpp"
+#include "injectors/traffic_control.hpp"
+
+namespace railbreak::injectors {
+
+namespace {
+
+void write_file(const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+}
+
+/// Moves this process into a new network namespace, as a normal user inside a new user namespace. Empty on success,
+/// otherwise the reason.
+std::string enter_new_netns() {
+    if (unshare(CLONE_NEWNET) == 0) {
+        return {};
+    }
+    const uid_t uid = geteuid();
+    const gid_t gid = getegid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+        return fmt::format("no new network namespace: {}", strerrordesc_np(errno));
+    }
+    write_file("/proc/self/setgroups", "deny");
+    write_file("/proc/self/uid_map", fmt::format("0 {} 1", uid));
+    write_file("/proc/self/gid_map", fmt::format("0 {} 1", gid));
+    return {};
+}
+
+UniqueFd own_netns() {
+    return UniqueFd(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+}
+
+std::string address_bytes(int family, const std::string& text) {
+    std::array<char, 16> bytes{};
+    EXPECT_EQ(inet_pton(family, text.c_str(), bytes.data()), 1) << text;
+    return {bytes.data(), family == AF_INET ? std::size_t{4} : std::size_t{16}};
+}
+
+void put_address(NetlinkMessage& message, int attribute, int family, const std::string& text) {
+    const std::string bytes = address_bytes(family, text);
+    message.put_bytes(attribute, bytes.data(), bytes.size());
+}
+
+std::string hex(const std::string& bytes) {
+    std::string out;
+    for (const char byte : bytes) {
+        out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return out;
+}
+
+} // namespace
+
+void InjectorBench::SetUp() {
+    prctl(PR_SET_CHILD_SUBREAPER, 1); // so that guards of killed agents can be waited for
+    const std::string reason = enter_new_netns();
+    if (!reason.empty()) {
+        GTEST_SKIP() << reason;
+    }
+    peer_netns_ = own_netns();
+    ASSERT_EQ(enter_new_netns(), "");
+    host_netns_ = own_netns();
+    auto opened = open_host_ops();
+    ASSERT_TRUE(opened.has_value()) << opened.error().to_line();
+    ops_ = std::move(*opened);
+    auto channel = NetlinkChannel::open();
+    ASSERT_TRUE(channel.has_value());
+    channel_ = std::make_unique<NetlinkChannel>(std::move(*channel));
+    std::string pattern = ::testing::TempDir() + "railbreak-injector-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    // Looking for duplicate addresses takes a second, in which the state changes by itself.
+    write_file("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
+    ASSERT_TRUE(ops_->set_link_flags(1, IFF_UP, IFF_UP));
+    make_pair_of_nics("nic0", "peer0");
+    make_pair_of_nics("nic1", "peer1");
+    if (HasFatalFailure()) {
+        return;
+    }
+    nic_ = index_of("nic0");
+    nic1_ = index_of("nic1");
+    fill_host();
+}
+
+void InjectorBench::TearDown() {
+    if (!folder_.empty()) {
+        std::filesystem::remove_all(folder_);
+    }
+}
+
+void InjectorBench::send(NetlinkMessage& message, const char* what) {
+    const auto done = channel_->request(message, what);
+    ASSERT_TRUE(done.has_value()) << done.error().to_line();
+}
+
+void InjectorBench::make_pair_of_nics(const char* name, const char* peer) {
+    NetlinkMessage message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+    message.append_header(ifinfomsg{});
+    message.put_string(IFLA_IFNAME, name);
+    nlattr* info = message.begin_nest(IFLA_LINKINFO);
+    message.put_string(IFLA_INFO_KIND, "veth");
+    nlattr* data = message.begin_nest(IFLA_INFO_DATA);
+    nlattr* other = message.begin_nest(VETH_INFO_PEER);
+    message.append_header(ifinfomsg{});
+    message.put_string(IFLA_IFNAME, peer);
+    message.put_u32(IFLA_NET_NS_FD, static_cast<std::uint32_t>(peer_netns_.get()));
+    message.end_nest(other);
+    message.end_nest(data);
+    message.end_nest(info);
+    ASSERT_NO_FATAL_FAILURE(send(message, "create a veth pair"));
+    auto far = NetlinkChannel::open_in(peer_netns_.get());
+    ASSERT_TRUE(far.has_value());
+    auto far_ops = open_host_ops_in(peer_netns_.get());
+    ASSERT_TRUE(far_ops.has_value());
+    const auto far_index = interface_index(*far, peer);
+    ASSERT_TRUE(far_index.has_value());
+    ASSERT_TRUE((*far_ops)->set_link_flags(*far_index, IFF_UP, IFF_UP));
+    const std::int32_t index = index_of(name);
+    ASSERT_TRUE(ops_->set_link_flags(index, IFF_UP, IFF_UP));
+    ASSERT_TRUE(wait_running(*ops_, index, Deadline::after(std::chrono::seconds(5))).value_or(false));
+    const bool first = std::string_view(name) == "nic0";
+    const std::string net = first ? "10.9.0." : "10.10.0.";
+    const std::string net6 = first ? "fd09::" : "fd10::";
+    add_address(*channel_, index, AF_INET, net + "1", 24, 0);
+    add_address(*channel_, index, AF_INET6, net6 + "1", 64, IFA_F_NODAD);
+    add_address(*far, *far_index, AF_INET, net + "2", 24, 0);
+    add_address(*far, *far_index, AF_INET6, net6 + "2", 64, IFA_F_NODAD);
+}
+
+void InjectorBench::add_address(NetlinkChannel& channel, std::int32_t ifindex, int family, const std::string& text,
+                                int prefix, std::uint32_t flags) {
+    NetlinkMessage message(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
+    ifaddrmsg header{};
+    header.ifa_family = static_cast<std::uint8_t>(family);
+    header.ifa_prefixlen = static_cast<std::uint8_t>(prefix);
+    header.ifa_index = static_cast<std::uint32_t>(ifindex);
+    header.ifa_flags = static_cast<std::uint8_t>(flags);
+    message.append_header(header);
+    put_address(message, IFA_LOCAL, family, text);
+    put_address(message, IFA_ADDRESS, family, text);
+    const auto done = channel.request(message, "add an address");
+    ASSERT_TRUE(done.has_value()) << done.error().to_line();
+}
+
+void InjectorBench::add_route(int family, const std::string& to, int prefix, const std::string& via,
+                              std::uint32_t table, std::uint32_t ifindex) {
+    NetlinkMessage message(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
+    rtmsg header{};
+    header.rtm_family = static_cast<std::uint8_t>(family);
+    header.rtm_dst_len = static_cast<std::uint8_t>(prefix);
+    header.rtm_protocol = RTPROT_STATIC;
+    header.rtm_type = RTN_UNICAST;
+    header.rtm_scope = via.empty() ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+    message.append_header(header);
+    if (prefix > 0) {
+        put_address(message, RTA_DST, family, to);
+    }
+    message.put_u32(RTA_OIF, ifindex);
+    message.put_u32(RTA_TABLE, table);
+    if (!via.empty()) {
+        put_address(message, RTA_GATEWAY, family, via);
+    }
+    send(message, "add a route");
+}
+
+void InjectorBench::add_multipath(int family, const std::string& to, int prefix, const std::string& via0,
+                                  const std::string& via1) {
+    NetlinkMessage message(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
+    rtmsg header{};
+    header.rtm_family = static_cast<std::uint8_t>(family);
+    header.rtm_dst_len = static_cast<std::uint8_t>(prefix);
+    header.rtm_table = RT_TABLE_MAIN;
+    header.rtm_protocol = RTPROT_STATIC;
+    header.rtm_type = RTN_UNICAST;
+    message.append_header(header);
+    put_address(message, RTA_DST, family, to);
+    std::string hops;
+    for (const auto& [via, index] : {std::pair{via0, nic_}, std::pair{via1, nic1_}}) {
+        const std::string gateway = address_bytes(family, via);
+        nlattr attribute{};
+        attribute.nla_type = RTA_GATEWAY;
+        attribute.nla_len = static_cast<std::uint16_t>(NLA_HDRLEN + gateway.size());
+        rtnexthop hop{};
+        hop.rtnh_ifindex = index;
+        hop.rtnh_len = static_cast<std::uint16_t>(sizeof hop + attribute.nla_len);
+        hops.append(reinterpret_cast<const char*>(&hop), sizeof hop);
+        hops.append(reinterpret_cast<const char*>(&attribute), sizeof attribute);
+        hops.append(gateway);
+    }
+    message.put_bytes(RTA_MULTIPATH, hops.data(), hops.size());
+    send(message, "add a multipath route");
+}
+
+void InjectorBench::add_neighbour(int family, const std::string& address) {
+    NetlinkMessage message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL);
+    ndmsg header{};
+    header.ndm_family = static_cast<std::uint8_t>(family);
+    header.ndm_ifindex = nic_;
+    header.ndm_state = NUD_PERMANENT;
+    message.append_header(header);
+    put_address(message, NDA_DST, family, address);
+    const std::array<unsigned char, 6> mac{2, 0, 0, 0, 9, 9};
+    message.put_bytes(NDA_LLADDR, mac.data(), mac.size());
+    send(message, "add a neighbour");
+}
+
+void InjectorBench::fill_host() {
+    const auto nic = static_cast<std::uint32_t>(nic_);
+    add_address(*channel_, nic_, AF_INET, "10.9.0.77", 24, 0); // a secondary address
+    add_address(*channel_, nic_, AF_INET6, "fd77::1", 64, IFA_F_NODAD);
+    add_route(AF_INET, "192.168.50.0", 24, "10.9.0.2", RT_TABLE_MAIN, nic);
+    add_route(AF_INET, "192.168.51.0", 24, "", 77, nic);
+    add_route(AF_INET, "192.168.53.0", 24, "", RT_TABLE_MAIN, nic);
+    add_route(AF_INET, "192.168.52.0", 24, "192.168.53.9", 0x1234, nic); // comes back only after the one above
+    add_route(AF_INET6, "fd50::", 64, "fd09::2", RT_TABLE_MAIN, nic);
+    add_route(AF_INET6, "fd51::", 64, "fd09::2", 77, nic);
+    add_multipath(AF_INET, "192.168.60.0", 24, "10.9.0.2", "10.10.0.2");
+    add_multipath(AF_INET6, "fd60::", 64, "fd09::2", "fd10::2");
+    add_neighbour(AF_INET, "10.9.0.99");
+    add_neighbour(AF_INET6, "fd09::99");
+    // Link-local addresses settle by themselves; a snapshot must not fall into that.
+    const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+    for (auto last = snapshot(); !deadline.passed();) {
+        if (!ops_->wait_event(Deadline::after(std::chrono::milliseconds(200))).value_or(false)) {
+            break;
+        }
+        last = snapshot();
+    }
+}
+
+void InjectorBench::shape_like_the_lab(std::uint64_t bits_per_s) {
+    const BitRate rate = BitRate::bits_per_s(bits_per_s);
+    ASSERT_TRUE(add_htb(*channel_, nic_, kLabHtb, 1));
+    ASSERT_TRUE(
+        add_htb_class(*channel_, nic_, kLabHtb, kLabHtbClass, make_htb_class(rate, ByteCount::bytes(16'000), 60'000)));
+    ASSERT_TRUE(add_bfifo(*channel_, nic_, kLabHtbClass, kLabFifo, ByteCount::bytes(1'000'000)));
+}
+
+std::int32_t InjectorBench::index_of(const std::string& name) const {
+    const auto links = ops_->links();
+    EXPECT_TRUE(links.has_value());
+    for (const LinkRecord& link : links.value_or(std::vector<LinkRecord>())) {
+        if (link.name == name) {
+            return link.ifindex;
+        }
+    }
+    return 0;
+}
+
+std::vector<std::string> InjectorBench::snapshot() const {
+    std::vector<std::string> lines;
+    const auto links = ops_->links();
+    EXPECT_TRUE(links.has_value());
+    for (const LinkRecord& link : links.value_or(std::vector<LinkRecord>())) {
+        const auto& name = link.name;
+        lines.push_back(fmt::format("link {} {} alias '{}' {} flags {:x} mtu {}", link.ifindex, name, link.alias,
+                                    link.kind, link.flags, link.mtu));
+        for (const RecordKind kind : {RecordKind::kAddresses, RecordKind::kRoutes, RecordKind::kNeighbours}) {
+            const auto records = ops_->records(kind, link.ifindex);
+            EXPECT_TRUE(records.has_value());
+            for (const std::string& record : records.value_or(std::vector<std::string>())) {
+                if (const std::string same = comparable_record(record); !same.empty()) {
+                    lines.push_back(fmt::format("record of {}: {}", name, hex(same)));
+                }
+            }
+        }
+        const auto qdiscs = ops_->qdiscs(link.ifindex);
+        const auto classes = ops_->htb_classes(link.ifindex);
+        const auto filters = ops_->filters(link.ifindex);
+        EXPECT_TRUE(qdiscs.has_value() && classes.has_value() && filters.has_value());
+        if (!qdiscs || !classes || !filters) {
+            continue;
+        }
+        for (const QdiscRecord& each : *qdiscs) {
+            lines.push_back(fmt::format("qdisc of {}: {} {} parent {} limit {}", name, each.kind,
+                                        to_tc_string(each.handle), to_tc_string(each.parent),
+                                        each.fifo_limit ? each.fifo_limit->bytes() : 0));
+        }
+        for (const HtbClassRecord& each : *classes) {
+            const HtbClass& it = each.parameters;
+            lines.push_back(fmt::format("class of {}: {} rate {} ceil {} buffer {} cbuffer {} quantum {}", name,
+                                        to_tc_string(each.handle), it.rate.bits_per_s(), it.ceil.bits_per_s(),
+                                        it.buffer_ticks, it.cbuffer_ticks, it.quantum));
+        }
+        for (const FilterRecord& each : *filters) {
+            lines.push_back(fmt::format("filter of {}: {} parent {} priority {}", name, each.kind,
+                                        to_tc_string(each.parent), each.priority));
+        }
+    }
+    std::sort(lines.begin(), lines.end());
+    return lines;
+}
+
+} // namespace railbreak::injectors

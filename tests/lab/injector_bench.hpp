@@ -1,0 +1,51 @@
+// A private pair of network namespaces with two veth pairs between them, for tests that break NICs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "injectors/host_ops.hpp"
+#include "injectors/netlink.hpp"
+
+namespace railbreak::injectors {
+
+/// After SetUp the test is in the host namespace: nic0 (10.9.0.1/24, fd09::1/64) and nic1 (10.10.0.1/24, fd10::1/64)
+/// are up, with routes, multipath routes and permanent neighbours over them; their peers are in the peer namespace.
+class InjectorBench : public ::testing::Test {
+protected:
+    void SetUp() override;
+    void TearDown() override;
+
+    /// Everything that a fault could change in the host namespace, one line a thing, sorted.
+    [[nodiscard]] std::vector<std::string> snapshot() const;
+    /// Interface index in the host namespace, 0 when there is none.
+    [[nodiscard]] std::int32_t index_of(const std::string& name) const;
+    /// Puts the lab's htb, class and bfifo on nic0.
+    void shape_like_the_lab(std::uint64_t bits_per_s);
+    void send(NetlinkMessage& message, const char* what);
+    void add_route(int family, const std::string& to, int prefix, const std::string& via, std::uint32_t table,
+                   std::uint32_t ifindex);
+
+    std::unique_ptr<HostOps> ops_;
+    std::unique_ptr<NetlinkChannel> channel_;
+    UniqueFd host_netns_;
+    UniqueFd peer_netns_;
+    std::int32_t nic_ = 0; ///< nic0
+    std::int32_t nic1_ = 0;
+    std::string folder_; ///< for journals
+
+private:
+    void make_pair_of_nics(const char* name, const char* peer);
+    void add_address(NetlinkChannel& channel, std::int32_t ifindex, int family, const std::string& text, int prefix,
+                     std::uint32_t flags);
+    void add_multipath(int family, const std::string& to, int prefix, const std::string& via0, const std::string& via1);
+    void add_neighbour(int family, const std::string& address);
+    void fill_host();
+};
+
+} // namespace railbreak::injectors
