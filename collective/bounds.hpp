@@ -17,6 +17,7 @@
 // rank alone (its slowdown).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

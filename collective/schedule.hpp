@@ -13,6 +13,11 @@
 // outside the range that this step has yet to receive. Receive steps name send steps in the same way, for the rare
 // case in which an element must have left before it may be overwritten and causality alone does not ensure it.
 //
+// Receive steps of different lanes may add to the same range at the same time, in either order (two lanes: the last
+// ring hop of a section and the straggler's part of it). An executor must not lose an addition: one thread per rank
+// applies what arrives. All ranks still end with the same bits, since one rank computes a sum and all others copy it,
+// but rounding may then differ from run to run; with one lane the order of additions is fixed.
+//
 // The same object is verified, simulated and executed. Every step is computed on its own in O(1): a rank can start
 // before it knows its last step, and no rank builds another rank's list.
 #pragma once

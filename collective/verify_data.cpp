@@ -10,6 +10,7 @@
 // Everything else is checked by walking through the events once.
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include <fmt/format.h>
 

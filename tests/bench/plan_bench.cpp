@@ -1,5 +1,6 @@
 // What planning costs: all steps of one rank of a large cluster, and one step without its neighbours.
 #include <cstdint>
+#include <memory>
 
 #include <benchmark/benchmark.h>
 

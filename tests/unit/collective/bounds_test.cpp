@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
