@@ -6,7 +6,6 @@
 // contribution that is lost or added twice changes every element it touches.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>

@@ -60,7 +60,7 @@ Result<LinkIndex> StreamTransport::add_link(const LinkSpec& spec, UniqueFd socke
         return fail(Error(ErrorKind::kHarness, fmt::format("rank {} has a link {} rank {} on lane {} already", self_,
                                                            to_string(spec.direction), spec.peer, spec.lane)));
     }
-    // Both directions are asked for on every link: the end of the stream shows as "in" on a link that only sends.
+    // The end of the stream is asked for on every link, on those that only send too.
     epoll_event event{};
     event.events = (spec.direction == Direction::kOutgoing ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP | EPOLLET;
     event.data.u32 = static_cast<std::uint32_t>(index);

@@ -4,7 +4,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 
