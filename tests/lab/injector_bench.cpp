@@ -17,8 +17,11 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "injectors/link_state.hpp"
@@ -74,6 +77,28 @@ std::string hex(const std::string& bytes) {
 }
 
 } // namespace
+
+bool readable(int fd, Nanoseconds patience) {
+    const Deadline deadline = Deadline::after(patience);
+    for (;;) {
+        pollfd waiter{fd, POLLIN, 0};
+        const int ready = poll(&waiter, 1, deadline.poll_timeout_ms());
+        if (ready != 0 || deadline.passed()) {
+            return ready > 0;
+        }
+    }
+}
+
+int wait_ended(pid_t pid, Nanoseconds patience) {
+    const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (process.valid() && !readable(process.get(), patience)) {
+        ADD_FAILURE() << "process " << pid << " does not end";
+        return -1;
+    }
+    int status = 0;
+    waitpid(pid, &status, WNOHANG);
+    return status;
+}
 
 void InjectorBench::SetUp() {
     prctl(PR_SET_CHILD_SUBREAPER, 1); // so that guards of killed agents can be waited for

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include <gtest/gtest.h>
 
 #include "base/clock.hpp"
@@ -13,6 +15,12 @@
 #include "injectors/netlink.hpp"
 
 namespace railbreak::injectors {
+
+/// Waits until the descriptor is readable; false when it is not within `patience`.
+[[nodiscard]] bool readable(int fd, Nanoseconds patience);
+/// Waits until a process has ended and reaps it when it is a child of ours. Gives its wait status (0 for what is no
+/// child), or -1 with a test failure.
+int wait_ended(pid_t pid, Nanoseconds patience);
 
 /// After SetUp the test is in the host namespace: nic0 (10.9.0.1/24, fd09::1/64) and nic1 (10.10.0.1/24, fd10::1/64)
 /// are up, with routes, multipath routes and permanent neighbours over them; their peers are in the peer namespace.

@@ -44,30 +44,6 @@ FaultRequest down(std::int32_t id) {
     return {id, FaultKind::kLinkDown, "nic0", Direction::kBoth, {}};
 }
 
-/// Waits until the descriptor is readable; false when it never is.
-bool readable(int fd) {
-    const Deadline deadline = Deadline::after(kPatience);
-    for (;;) {
-        pollfd waiter{fd, POLLIN, 0};
-        const int ready = poll(&waiter, 1, deadline.poll_timeout_ms());
-        if (ready != 0 || deadline.passed()) {
-            return ready > 0;
-        }
-    }
-}
-
-/// Waits until a process has ended and reaps it when it is a child of ours. Gives its wait status, or -1.
-int wait_ended(pid_t pid) {
-    const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (process.valid() && !readable(process.get())) {
-        ADD_FAILURE() << "process " << pid << " does not end";
-        return -1;
-    }
-    int status = -1;
-    waitpid(pid, &status, WNOHANG);
-    return status;
-}
-
 /// What a test's agent does with its faults.
 using Script = std::function<bool(FaultKeeper&)>;
 
@@ -137,13 +113,14 @@ bool InjectorLab::run_agent(const Script& script, int kill_at, bool guard_too) {
     }
     theirs.reset();
     pid_t guard = 0;
-    if (!readable(ours.get()) || read(ours.get(), &guard, sizeof guard) != static_cast<ssize_t>(sizeof guard)) {
+    if (!readable(ours.get(), kPatience) ||
+        read(ours.get(), &guard, sizeof guard) != static_cast<ssize_t>(sizeof guard)) {
         ADD_FAILURE() << "the agent did not start";
         return true;
     }
-    const int status = wait_ended(agent);
+    const int status = wait_ended(agent, kPatience);
     const Nanoseconds ended = monotonic_now();
-    wait_ended(guard);
+    wait_ended(guard, kPatience);
     slowest_undo_ = std::max(slowest_undo_, monotonic_now() - ended);
     if (WIFEXITED(status)) {
         EXPECT_EQ(WEXITSTATUS(status), 0);
@@ -198,7 +175,7 @@ void InjectorLab::fail_at_every_effect(const Script& script) {
         EXPECT_THAT(keeper.open_faults(), IsEmpty());
         expect_as_before(before, step);
         EXPECT_TRUE(keeper.close().has_value() || keeper.close().has_value());
-        wait_ended(keeper.guard_pid());
+        wait_ended(keeper.guard_pid(), kPatience);
     }
     EXPECT_GT(step, 5);
 }
@@ -322,7 +299,7 @@ TEST_F(InjectorLab, AgentLearnsThatItsGuardIsDeadAndRevertsItself) {
     ASSERT_TRUE(keeper.apply(down(2)).has_value());
     EXPECT_TRUE(keeper.check_guard().has_value());
     ASSERT_EQ(kill(keeper.guard_pid(), SIGKILL), 0);
-    ASSERT_TRUE(readable(keeper.guard_fd()));
+    ASSERT_TRUE(readable(keeper.guard_fd(), kPatience));
     EXPECT_FALSE(keeper.check_guard().has_value());
     EXPECT_FALSE(keeper.apply(cap(3, Direction::kSend, mbit(5))).has_value());
     const auto reverted = keeper.revert_all();
@@ -338,7 +315,7 @@ TEST_F(InjectorLab, GuardRestoresWhenTheLeaseRunsOut) {
     ASSERT_TRUE(keeper.apply(cap(1, Direction::kBoth, mbit(50))).has_value());
     ASSERT_TRUE(keeper.apply(down(2)).has_value());
     ASSERT_TRUE(keeper.renew_lease().has_value());
-    ASSERT_TRUE(readable(keeper.guard_fd()));
+    ASSERT_TRUE(readable(keeper.guard_fd(), kPatience));
     EXPECT_FALSE(keeper.check_guard().has_value());
     expect_as_before(before, 0);
     EXPECT_EQ(keeper.lease_left(), Nanoseconds(0));
@@ -353,7 +330,7 @@ TEST_F(InjectorLab, GuardRestoresWhenItIsToldToEnd) {
     FaultKeeper keeper = open_keeper(*ops_, options());
     ASSERT_TRUE(keeper.apply(down(1)).has_value());
     ASSERT_EQ(kill(keeper.guard_pid(), SIGTERM), 0);
-    wait_ended(keeper.guard_pid());
+    wait_ended(keeper.guard_pid(), kPatience);
     expect_as_before(before, 0);
     EXPECT_TRUE(keeper.close().has_value());
 }
@@ -489,7 +466,7 @@ TEST_F(InjectorLab, OverlappingFaultsEndInTheOriginalStateInAnyOrder) {
         }
         expect_as_before(before, static_cast<int>(seed));
         EXPECT_TRUE(keeper.close().has_value());
-        wait_ended(keeper.guard_pid());
+        wait_ended(keeper.guard_pid(), kPatience);
     }
 }
 
