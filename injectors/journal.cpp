@@ -257,7 +257,9 @@ Result<Journal> Journal::create(HostOps& ops, const std::string& folder, std::st
     const std::string path = folder + "/" + file_word(run_id) + "." + file_word(host_name) + "." +
                              std::to_string(ops.boottime().count()) + "-" + std::to_string(getpid()) +
                              std::string(kSuffix);
-    auto fd = ops.create_file(path);
+    // The file gets its name last, locked and written: a recovery that runs at the same time (the agents of a lab start
+    // together) finds either nothing or a journal whose owner lives.
+    auto fd = ops.create_file(folder);
     if (!fd) {
         return fail(std::move(fd.error()));
     }
@@ -266,12 +268,10 @@ Result<Journal> Journal::create(HostOps& ops, const std::string& folder, std::st
         lock(journal.fd(), path)
             .and_then([&] { return ops.append(journal.fd(), make_frame(header_payload(run_id, host_name, *boot_id))); })
             .and_then([&] { return ops.sync_file(journal.fd()); })
+            .and_then([&] { return ops.publish_file(journal.fd(), path); })
             .and_then([&] { return ops.sync_folder(folder); });
     if (!ready) {
         return fail(std::move(ready.error()));
-    }
-    if (!still_there(journal.fd(), path)) {
-        return fail(ErrorKind::kHarness, "the new journal " + path + " was deleted by someone else");
     }
     return journal;
 }

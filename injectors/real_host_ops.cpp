@@ -276,12 +276,20 @@ public:
         }
     }
 
-    Result<UniqueFd> create_file(const std::string& path) override {
-        UniqueFd fd(open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    Result<UniqueFd> create_file(const std::string& folder) override {
+        UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600));
         if (!fd.valid()) {
-            return fail_errno(ErrorKind::kHarness, "create " + path, errno);
+            return fail_errno(ErrorKind::kHarness, "create a file in " + folder, errno);
         }
         return fd;
+    }
+
+    Result<void> publish_file(int fd, const std::string& path) override {
+        const std::string unnamed = "/proc/self/fd/" + std::to_string(fd);
+        if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+            return fail_errno(ErrorKind::kHarness, "create " + path, errno);
+        }
+        return {};
     }
 
     Result<void> append(int fd, std::string_view bytes) override {

@@ -72,11 +72,14 @@ public:
     Result<void> make_folder(const std::string& path) override {
         return step("make_folder", [&] { return inner_.make_folder(path); });
     }
-    Result<UniqueFd> create_file(const std::string& path) override {
+    Result<UniqueFd> create_file(const std::string& folder) override {
         if (auto asked = before_("create_file"); !asked) {
             return tl::unexpected(asked.error());
         }
-        return inner_.create_file(path);
+        return inner_.create_file(folder);
+    }
+    Result<void> publish_file(int fd, const std::string& path) override {
+        return step("publish_file", [&] { return inner_.publish_file(fd, path); });
     }
     Result<void> append(int fd, std::string_view bytes) override {
         return step("append", [&] { return inner_.append(fd, bytes); });

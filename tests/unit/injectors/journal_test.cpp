@@ -174,7 +174,7 @@ TEST_F(JournalTest, SyncsFileThenFolderBeforeAnIntentCounts) {
     });
     auto journal = Journal::create(stepped, folder_, "run", "host");
     ASSERT_TRUE(journal.has_value());
-    EXPECT_THAT(steps, ElementsAre("make_folder", "create_file", "append", "sync_file", "sync_folder"));
+    EXPECT_THAT(steps, ElementsAre("make_folder", "create_file", "append", "sync_file", "publish_file", "sync_folder"));
     steps.clear();
     ASSERT_TRUE(journal->intent(entry_with(1)));
     EXPECT_THAT(steps, ElementsAre("append", "sync_file", "sync_folder"));
@@ -184,7 +184,7 @@ TEST_F(JournalTest, SyncsFileThenFolderBeforeAnIntentCounts) {
 }
 
 TEST_F(JournalTest, ReportsAFailureAtEveryStepOfCreationAndIntent) {
-    constexpr int kSteps = 8; // five of create, three of intent
+    constexpr int kSteps = 9; // six of create, three of intent
     for (int failing = 1; failing <= kSteps + 1; ++failing) {
         int step = 0;
         SteppedHostOps stepped(*ops_, [&](std::string_view) -> Result<void> {
@@ -194,6 +194,17 @@ TEST_F(JournalTest, ReportsAFailureAtEveryStepOfCreationAndIntent) {
         const bool written = journal && journal->intent(entry_with(1));
         EXPECT_EQ(written, failing > kSteps) << failing;
     }
+}
+
+TEST_F(JournalTest, CannotBeFoundBeforeItBelongsToItsOwner) {
+    SteppedHostOps stepped(*ops_, [&](std::string_view effect) {
+        const auto visible = list_journals(folder_);
+        EXPECT_TRUE(visible.has_value() && (visible->empty() || effect == "sync_folder")) << effect;
+        return Result<void>();
+    });
+    auto journal = Journal::create(stepped, folder_, "run", "host");
+    ASSERT_TRUE(journal.has_value());
+    EXPECT_EQ(list_journals(folder_)->size(), 1U);
 }
 
 TEST_F(JournalTest, BelongsToItsOwnerWhileTheOwnerLives) {
