@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -66,21 +67,26 @@ std::optional<Spread> receive_goodput(const RunData& data) {
     return spread_of(values);
 }
 
-std::optional<Comparison> compare_optcc(const std::vector<record::PhaseStatistics>& statistics) {
-    for (const std::string_view phase : {"degraded", "steady"}) {
-        const record::PhaseStatistics* exclusive = record::find(statistics, "optcc", phase);
-        const record::PhaseStatistics* shared = record::find(statistics, "optcc-shared", phase);
-        if (exclusive == nullptr || shared == nullptr || !exclusive->time_median_ns || !shared->time_median_ns) {
-            continue;
+std::optional<Comparison> compare_forms(const record::RunData& data) {
+    std::map<std::string, std::vector<double>> times; // by schedule
+    std::string algorithm;
+    for (const record::IterationRow& row : data.iterations) {
+        if (row.phase == "comparison" && row.error.empty() && row.duration_ns > 0) {
+            algorithm = row.algorithm;
+            times[row.schedule].push_back(static_cast<double>(row.duration_ns));
         }
-        const bool shared_wins = *shared->time_median_ns < *exclusive->time_median_ns;
-        const record::PhaseStatistics& faster = shared_wins ? *shared : *exclusive;
-        const record::PhaseStatistics& slower = shared_wins ? *exclusive : *shared;
-        return Comparison{std::string(phase),     faster.algorithm,
-                          slower.algorithm,       *faster.time_median_ns,
-                          *slower.time_median_ns, *slower.time_median_ns / *faster.time_median_ns};
     }
-    return std::nullopt;
+    if (times.size() < 2) {
+        return std::nullopt;
+    }
+    std::vector<std::pair<double, std::string>> forms;
+    for (auto& [schedule, values] : times) {
+        forms.emplace_back(record::median(values).value_or(0), schedule);
+    }
+    std::sort(forms.begin(), forms.end());
+    const auto& [faster_ns, faster] = forms.front();
+    const auto& [slower_ns, slower] = forms.back();
+    return Comparison{algorithm, faster, slower, faster_ns, slower_ns, slower_ns / faster_ns};
 }
 
 } // namespace railbreak::reports

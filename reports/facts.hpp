@@ -34,17 +34,17 @@ struct Spread {
 [[nodiscard]] std::optional<Spread> send_goodput(const record::RunData& data);
 [[nodiscard]] std::optional<Spread> receive_goodput(const record::RunData& data);
 
-/// Two ways of one algorithm, by their median times in one phase: healthy ports that finish the straggler's part before
-/// the ring's ("optcc"), or serve both at once ("optcc-shared").
+/// Forms of one algorithm that were tried before its degraded phase, by the median time of their schedules: OptCC with
+/// ports that carry one flow at a time, and with ports that ring and straggler share. The faster one was kept.
 struct Comparison {
-    std::string phase;
-    std::string faster;
+    std::string algorithm;
+    std::string faster; ///< name of the schedule
     std::string slower;
     double faster_median_ns = 0;
     double slower_median_ns = 0;
     double slower_over_faster = 1;
 };
-/// The comparison in the degraded phase, or in the steady one where no degraded was measured; nothing unless both ran.
-[[nodiscard]] std::optional<Comparison> compare_optcc(const std::vector<record::PhaseStatistics>& statistics);
+/// From the iterations of phase "comparison"; nothing unless at least two schedules ran there.
+[[nodiscard]] std::optional<Comparison> compare_forms(const record::RunData& data);
 
 } // namespace railbreak::reports

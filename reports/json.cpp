@@ -198,9 +198,9 @@ Json verdicts_part(const RunData& data) {
     return verdicts;
 }
 
-Json comparison_part(const std::vector<record::PhaseStatistics>& statistics) {
-    const std::optional<Comparison> comparison = compare_optcc(statistics);
-    return comparison ? Json{{"phase", comparison->phase},
+Json comparison_part(const record::RunData& data) {
+    const std::optional<Comparison> comparison = compare_forms(data);
+    return comparison ? Json{{"algorithm", comparison->algorithm},
                              {"faster", comparison->faster},
                              {"slower", comparison->slower},
                              {"faster_time_median_ns", comparison->faster_median_ns},
@@ -227,7 +227,7 @@ std::string run_json(const RunData& data) {
     report["run"] = run_part(data);
     report["cluster"] = cluster_part(data);
     report["phases"] = phases_part(statistics);
-    report["comparison"] = comparison_part(statistics);
+    report["comparison"] = comparison_part(data);
     report["bounds"] = bounds_part(data);
     report["injections"] = injections_part(data, origin);
     report["verdicts"] = verdicts_part(data);

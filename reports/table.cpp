@@ -215,17 +215,18 @@ std::string faults_text(const RunData& data) {
     return out;
 }
 
-std::string comparison_text(const std::vector<PhaseStatistics>& statistics) {
-    const std::optional<Comparison> comparison = compare_optcc(statistics);
+std::string comparison_text(const RunData& data) {
+    const std::optional<Comparison> comparison = compare_forms(data);
     if (!comparison) {
         return "";
     }
-    return wrapped(fmt::format("\nOf the two ways of OptCC, {} was faster in the {} phase: median {} against {} of {}, "
-                               "{:.1f} % less",
-                               comparison->faster, comparison->phase, duration(comparison->faster_median_ns),
-                               duration(comparison->slower_median_ns), comparison->slower,
-                               (1 - 1 / comparison->slower_over_faster) * 100),
-                   2);
+    return wrapped(
+        fmt::format("\nForms of {} tried on this damage: {} took {}, {} took {}, {:.1f} % less; the faster one "
+                    "was kept",
+                    comparison->algorithm, comparison->slower, duration(comparison->slower_median_ns),
+                    comparison->faster, duration(comparison->faster_median_ns),
+                    (1 - 1 / comparison->slower_over_faster) * 100),
+        2);
 }
 
 std::string painted(std::string_view verdict, bool colour) {
@@ -279,7 +280,7 @@ std::string verdict_text(const RunData& data, bool colour) {
 std::string run_table(const RunData& data, const TextOptions& options) {
     const std::vector<PhaseStatistics> statistics = record::phase_statistics(data);
     return header(data) + "\n" + phase_table(statistics) + bounds_table(data, statistics) + faults_text(data) +
-           comparison_text(statistics) + checks_text(data, options.colour) + verdict_text(data, options.colour);
+           comparison_text(data) + checks_text(data, options.colour) + verdict_text(data, options.colour);
 }
 
 std::string list_table(const std::vector<record::RunSummary>& runs, const TextOptions& options) {

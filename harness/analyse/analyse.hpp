@@ -20,6 +20,9 @@ namespace railbreak::analyse {
 /// computed from is itself measured.
 inline constexpr double kBoundTolerance = 0.005;
 
+/// What an idle token-bucket shaper lets through at once, as the lab sets it: a time may be shorter by that much too.
+inline constexpr std::int64_t kShaperBurstBytes = 16 * 1024;
+
 /// The goodput of a capped port may differ from what the cap should leave by this share.
 inline constexpr double kGoodputTolerance = 0.10;
 
@@ -41,7 +44,7 @@ struct Analysis {
 ///  - fault, per injection: inconclusive unless applied, observed and, for a cap, seen as goodput within
 ///    kGoodputTolerance; refused when the injector refused it. A planned fault that was not ordered is inconclusive.
 ///  - bound, per algorithm and phase (not warm-up): invalid when the fastest iteration beats the fluid bound by more
-///    than kBoundTolerance.
+///    than kBoundTolerance and the shaper's burst.
 ///  - expectation, per limit and algorithm: the median against min and max; without data inconclusive.
 ///  - teardown, beside the run's verdict: fails unless every injection is verified as restored.
 /// Events made by stop_event() count as well. A plan without faults needs no degraded and recovered iterations: for a

@@ -17,7 +17,7 @@ std::optional<double> bound_time(const RunData& data, const PhaseStatistics& at,
 }
 
 std::size_t phase_order(std::string_view phase) {
-    constexpr std::array<std::string_view, 4> kOrder{"warmup", "steady", "degraded", "recovered"};
+    constexpr std::array<std::string_view, 5> kOrder{"warmup", "steady", "comparison", "degraded", "recovered"};
     return static_cast<std::size_t>(std::find(kOrder.begin(), kOrder.end(), phase) - kOrder.begin());
 }
 

@@ -138,17 +138,26 @@ TEST(ListTable, ShowsEveryRunWithItsReason) {
     EXPECT_THAT(list_table(summaries(), {.colour = true}), HasSubstr("\x1b[1;32mpass\x1b[0m"));
 }
 
-TEST(Facts, CompareTheTwoWaysOfOptcc) {
+TEST(Facts, CompareTheFormsThatWereTriedByTheirSchedules) {
     record::RunData data = record::fixture_run();
-    auto comparison = compare_optcc(record::phase_statistics(data));
+    EXPECT_EQ(compare_forms(data), std::nullopt) << "degraded iterations are no tries";
+    for (const auto& [schedule, duration_ns] : {std::pair("one-lane", 120), std::pair("two-lanes", 100)}) {
+        record::IterationRow row;
+        row.algorithm = "optcc";
+        row.phase = "comparison";
+        row.schedule = schedule;
+        row.duration_ns = duration_ns;
+        data.iterations.push_back(row);
+        if (duration_ns == 120) {
+            EXPECT_EQ(compare_forms(data), std::nullopt) << "one form alone is no comparison";
+        }
+    }
+    const std::optional<Comparison> comparison = compare_forms(data);
     ASSERT_TRUE(comparison.has_value());
-    EXPECT_EQ(comparison->phase, "degraded");
-    EXPECT_EQ(comparison->faster, "optcc-shared");
-    EXPECT_GT(comparison->slower_over_faster, 1);
-    std::erase_if(data.iterations, [](const auto& row) { return row.phase == "degraded"; });
-    EXPECT_EQ(compare_optcc(record::phase_statistics(data))->phase, "steady");
-    std::erase_if(data.iterations, [](const auto& row) { return row.algorithm == "optcc"; });
-    EXPECT_EQ(compare_optcc(record::phase_statistics(data)), std::nullopt);
+    EXPECT_EQ(comparison->algorithm, "optcc");
+    EXPECT_EQ(comparison->faster, "two-lanes");
+    EXPECT_EQ(comparison->slower, "one-lane");
+    EXPECT_DOUBLE_EQ(comparison->slower_over_faster, 1.2);
 }
 
 TEST(Text, WrapsAtSpacesAndCutsLongWords) {
