@@ -7,8 +7,12 @@
 
 namespace railbreak {
 
-Error&& Error::with(std::string_view name, std::string value) && {
+void Error::add_fact(std::string_view name, std::string value) {
     facts_.emplace_back(std::string(name), std::move(value));
+}
+
+Error&& Error::with(std::string_view name, std::string value) && {
+    add_fact(name, std::move(value));
     return std::move(*this);
 }
 

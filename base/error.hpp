@@ -29,6 +29,8 @@ class [[nodiscard]] Error {
 public:
     Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
+    /// Adds one fact to an Error that has a name already.
+    void add_fact(std::string_view name, std::string value);
     /// Adds one fact, for example with("rank", "3").with("nic", "eth0"); returns itself so that calls chain.
     Error&& with(std::string_view name, std::string value) &&;
     /// Adds one sentence that tells the user what to do.

@@ -96,7 +96,7 @@ Error error_from_json(const Json& json) {
         }
         Error error(kind, json.at("message").get<std::string>());
         for (const Json& fact : json.at("facts")) {
-            error = std::move(error).with(fact.at(0).get<std::string>(), fact.at(1).get<std::string>());
+            error.add_fact(fact.at(0).get<std::string>(), fact.at(1).get<std::string>());
         }
         return std::move(error).advise(json.at("advice").get<std::string>());
     } catch (const Json::exception& exception) {
