@@ -1,0 +1,324 @@
+#include "harness/agent/agent.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/units.hpp"
+#include "base/version.hpp"
+#include "harness/agent/fault_service.hpp"
+#include "harness/agent/rank_process.hpp"
+#include "harness/launch/line_channel.hpp"
+#include "harness/launch/rpc.hpp"
+
+namespace railbreak::agent {
+
+using launch::Json;
+using launch::RpcMessage;
+
+namespace {
+
+/// Before the controller's init the lease is unknown; an agent nobody speaks to ends after this.
+constexpr Nanoseconds kInitTimeout = std::chrono::seconds(30);
+
+std::string read_line_of(const char* path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+std::string netns_inode() {
+    struct stat info {};
+    return ::stat("/proc/self/ns/net", &info) == 0 ? std::to_string(info.st_ino) : "";
+}
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    ::gethostname(name.data(), name.size() - 1);
+    return name.data();
+}
+
+class Agent {
+public:
+    explicit Agent(const AgentOptions& options)
+        : options_(options), controller_(UniqueFd(::dup(STDIN_FILENO)), UniqueFd(::dup(STDOUT_FILENO))) {}
+
+    int run();
+
+private:
+    void say_hello();
+    void poll_once();
+    void on_controller();
+    void on_request(const RpcMessage& request);
+    void reply(std::int64_t id, Result<Json> result);
+    [[nodiscard]] Result<Json> init(const Json& params);
+    [[nodiscard]] Result<Json> start_rank();
+    void on_rank();
+    void on_rank_end();
+    void on_guard();
+    [[nodiscard]] int undo_and_leave();
+    void leave(std::string reason) {
+        reason_to_leave_ = reason_to_leave_.empty() ? std::move(reason) : reason_to_leave_;
+    }
+    void renew_lease();
+
+    AgentOptions options_;
+    launch::LineChannel controller_;
+    UniqueFd signal_fd_;
+    Nanoseconds lease_ = kInitTimeout;
+    Deadline lease_end_ = Deadline::after(kInitTimeout);
+    std::unique_ptr<FaultService> faults_;
+    std::unique_ptr<RankProcess> rank_;
+    std::map<std::int64_t, std::int64_t> forwarded_; ///< id towards the rank -> id from the controller
+    std::string reason_to_leave_;
+};
+
+int Agent::run() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        sigaddset(&signals, signal);
+    }
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+    signal_fd_ = UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    say_hello();
+    while (reason_to_leave_.empty()) {
+        poll_once();
+    }
+    return undo_and_leave();
+}
+
+void Agent::say_hello() {
+    const Json hello{{"railbreak", "hello"},
+                     {"proto", launch::kProtocolVersion},
+                     {"version", build_info().version},
+                     {"commit", build_info().commit},
+                     {"host", host_name()},
+                     {"pid", ::getpid()},
+                     {"uid", ::getuid()},
+                     {"boot_id", read_line_of("/proc/sys/kernel/random/boot_id")},
+                     {"netns", netns_inode()}};
+    (void)controller_.send(hello.dump());
+}
+
+void Agent::poll_once() {
+    enum Source : std::size_t { kController, kControllerWrite, kSignal, kRank, kRankEnd, kGuard, kSourceCount };
+    std::array<pollfd, kSourceCount> fds{};
+    fds.fill({-1, POLLIN, 0});
+    fds[kController].fd = controller_.read_fd();
+    fds[kControllerWrite] = {controller_.wants_write() ? controller_.write_fd() : -1, POLLOUT, 0};
+    fds[kSignal].fd = signal_fd_.get();
+    fds[kRank].fd = rank_ ? rank_->channel().read_fd() : -1;
+    fds[kRankEnd].fd = rank_ ? rank_->child().pidfd.get() : -1;
+    fds[kGuard].fd = faults_ ? faults_->guard_fd() : -1;
+    if (::poll(fds.data(), fds.size(), lease_end_.poll_timeout_ms()) < 0 && errno != EINTR) {
+        leave(fmt::format("poll failed: {}", ::strerrordesc_np(errno)));
+        return;
+    }
+    if (fds[kSignal].revents != 0) {
+        signalfd_siginfo info{};
+        if (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+            leave(fmt::format("signal {}", info.ssi_signo));
+        }
+    }
+    if (fds[kGuard].revents != 0) {
+        on_guard();
+    }
+    if (fds[kControllerWrite].revents != 0) {
+        (void)controller_.flush();
+    }
+    if (fds[kRank].revents != 0) {
+        on_rank();
+    }
+    if (rank_ && fds[kRankEnd].revents != 0) {
+        on_rank_end();
+    }
+    if (fds[kController].revents != 0) {
+        on_controller();
+    }
+    if (lease_end_.passed()) {
+        leave(fmt::format("the lease of {} ran out", to_string(lease_)));
+    }
+}
+
+void Agent::renew_lease() {
+    lease_end_ = Deadline::after(lease_);
+    if (faults_) {
+        faults_->renew_lease();
+    }
+}
+
+void Agent::on_controller() {
+    Result<std::vector<std::string>> lines = controller_.receive();
+    if (!lines) {
+        leave(lines.error().to_line());
+        return;
+    }
+    if (!lines->empty()) {
+        renew_lease();
+    }
+    for (const std::string& line : *lines) {
+        Result<RpcMessage> message = launch::decode(line);
+        if (!message) {
+            leave(message.error().to_line());
+            return;
+        }
+        if (!message->is_reply() && message->id) {
+            on_request(*message);
+        }
+    }
+    if (controller_.at_end()) {
+        leave("end of file from the controller");
+    }
+}
+
+void Agent::on_request(const RpcMessage& request) {
+    const std::int64_t id = *request.id;
+    const std::string& method = request.method;
+    if (method == "ping") {
+        reply(id, Json{{"monotonic_ns", monotonic_now().count()}});
+    } else if (method == "init") {
+        reply(id, init(request.params));
+    } else if (method == "shutdown") {
+        reply(id, Json::object());
+        leave("shutdown");
+    } else if (method == "start_rank") {
+        reply(id, start_rank());
+    } else if (method.starts_with("rank.")) {
+        Result<std::int64_t> sent = rank_ ? rank_->request(method, request.params)
+                                          : Result<std::int64_t>(fail(ErrorKind::kHarness, "this host has no rank"));
+        if (sent) {
+            forwarded_[*sent] = id;
+        } else {
+            reply(id, tl::unexpected<Error>(std::move(sent.error())));
+        }
+    } else if (method.starts_with("fault.") && faults_) {
+        reply(id, faults_->handle(method, request.params));
+    } else {
+        reply(id, fail(ErrorKind::kHarness, fmt::format("the agent has no method \"{}\" now", method)));
+    }
+}
+
+void Agent::reply(std::int64_t id, Result<Json> result) {
+    const std::string line = result ? launch::encode_result(id, *result) : launch::encode_error(id, result.error());
+    (void)controller_.send(line); // a controller that is gone shows itself as end of file
+}
+
+Result<Json> Agent::init(const Json& params) {
+    const Result<std::int64_t> lease_ns = launch::field<std::int64_t>(params, "lease_ns");
+    if (!lease_ns) {
+        return fail(Error(lease_ns.error()));
+    }
+    lease_ = Nanoseconds(*lease_ns);
+    Result<std::unique_ptr<FaultService>> faults = FaultService::open(params, options_.executable);
+    if (!faults) {
+        return fail(std::move(faults.error()));
+    }
+    faults_ = std::move(*faults);
+    renew_lease();
+    return faults_->opening_report();
+}
+
+Result<Json> Agent::start_rank() {
+    if (rank_) {
+        return fail(ErrorKind::kHarness, "this host's rank is already running");
+    }
+    Result<std::unique_ptr<RankProcess>> rank = RankProcess::start(options_.executable);
+    if (!rank) {
+        return fail(std::move(rank.error()));
+    }
+    rank_ = std::move(*rank);
+    return Json{{"pid", rank_->child().pid}};
+}
+
+void Agent::on_rank() {
+    Result<std::vector<std::string>> lines = rank_->channel().receive();
+    if (!lines) {
+        return; // its end is reported by the pidfd
+    }
+    for (const std::string& line : *lines) {
+        Result<RpcMessage> message = launch::decode(line);
+        if (!message || !message->is_reply()) {
+            continue;
+        }
+        const auto waiting = forwarded_.find(*message->id);
+        if (waiting == forwarded_.end()) {
+            continue;
+        }
+        reply(waiting->second, message->error ? Result<Json>(tl::unexpected<Error>(std::move(*message->error)))
+                                              : Result<Json>(std::move(message->result)));
+        forwarded_.erase(waiting);
+    }
+}
+
+void Agent::on_rank_end() {
+    on_rank(); // what it said before it died
+    const std::optional<launch::ExitStatus> status = launch::wait_for(rank_->child(), Deadline::after(lease_));
+    const std::string how = status ? status->describe() : "gone";
+    for (const auto& [rank_id, controller_id] : forwarded_) {
+        reply(controller_id, fail(Error(ErrorKind::kOutcome, fmt::format("the rank process ended: {}", how))
+                                      .with("pid", std::to_string(rank_->child().pid))));
+    }
+    forwarded_.clear();
+    (void)controller_.send(launch::encode_notification("rank_ended", {{"pid", rank_->child().pid}, {"status", how}}));
+    rank_.reset();
+}
+
+void Agent::on_guard() {
+    const Result<void> guard = faults_->check_guard();
+    if (guard) {
+        return;
+    }
+    // A fault without a guard is a fault that may stay for ever: undo now, and let the controller end the run.
+    const Result<Json> undone = faults_->revert_all();
+    (void)controller_.send(
+        launch::encode_notification("guard_lost", {{"reverted", undone.has_value()},
+                                                   {"reason", guard.error().to_line()},
+                                                   {"detail", undone ? undone->dump() : undone.error().to_line()}}));
+    faults_->forget_guard();
+}
+
+int Agent::undo_and_leave() {
+    int exit_code = 0;
+    Json report = Json::object();
+    if (faults_) {
+        Result<Json> undone = faults_->close();
+        if (!undone) {
+            exit_code = 5;
+            fmt::print(stderr, "railbreak agent: {}\n", undone.error().to_line());
+            report["error"] = undone.error().to_line();
+        } else {
+            report["reverted"] = *undone;
+        }
+    }
+    if (rank_) {
+        rank_->end(Deadline::after(std::chrono::seconds(2)));
+    }
+    report["reason"] = reason_to_leave_;
+    if (exit_code == 0) {
+        (void)controller_.send(launch::encode_notification("bye", report));
+    }
+    return exit_code;
+}
+
+} // namespace
+
+int agent_main(const AgentOptions& options) {
+    return Agent(options).run();
+}
+
+} // namespace railbreak::agent

@@ -1,0 +1,252 @@
+#include "harness/agent/rank.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "collective/execute/executor.hpp"
+#include "collective/execute/links.hpp"
+#include "collective/execute/probe.hpp"
+#include "collective/transport/tcp_transport.hpp"
+#include "harness/agent/plan_spec.hpp"
+#include "harness/launch/line_channel.hpp"
+#include "harness/launch/rpc.hpp"
+#include "kernels/digest.hpp"
+#include "kernels/dtype.hpp"
+#include "kernels/fill.hpp"
+
+namespace railbreak::agent {
+
+using collective::LinkSpec;
+using collective::PeerAddress;
+using collective::Rank;
+using collective::Schedule;
+using launch::field;
+using launch::Json;
+using launch::RpcMessage;
+
+namespace {
+
+class RankServer {
+public:
+    RankServer() : agent_(UniqueFd(::dup(STDIN_FILENO)), UniqueFd(::dup(STDOUT_FILENO))) {}
+    int serve();
+
+private:
+    void on_request(const RpcMessage& request);
+    [[nodiscard]] Result<Json> dispatch(const std::string& method, const Json& params);
+    [[nodiscard]] Result<Json> open(const Json& params);
+    [[nodiscard]] Result<Json> prepare(const Json& params);
+    [[nodiscard]] Result<Json> fill();
+    [[nodiscard]] Result<Json> run(const Json& params);
+    [[nodiscard]] Result<Json> probe(const Json& params);
+    [[nodiscard]] Result<void> connect(const Schedule& schedule, const Json& params);
+
+    launch::LineChannel agent_;
+    Rank self_ = 0;
+    Rank ranks_ = 0;
+    Dtype dtype_ = Dtype::kFloat32;
+    std::uint64_t seed_ = 0;
+    std::vector<std::byte> vector_;
+    std::unique_ptr<collective::TcpTransport> transport_;
+    std::unique_ptr<collective::Executor> executor_; ///< counts the runs, which both ends of a link check
+    std::map<std::int64_t, collective::Plan> plans_;
+};
+
+int RankServer::serve() {
+    ::signal(SIGPIPE, SIG_IGN);
+    while (!agent_.at_end()) {
+        // Waits for its agent's next word without limit: the agent's death is an end of file, and the kernel's SIGKILL.
+        pollfd readable{agent_.read_fd(), POLLIN, 0};
+        if (::poll(&readable, 1, -1) < 0 && errno != EINTR) {
+            return 70;
+        }
+        Result<std::vector<std::string>> lines = agent_.receive();
+        if (!lines) {
+            return 70;
+        }
+        for (const std::string& line : *lines) {
+            if (Result<RpcMessage> message = launch::decode(line); message && message->id) {
+                on_request(*message);
+            }
+        }
+    }
+    return 0;
+}
+
+void RankServer::on_request(const RpcMessage& request) {
+    Result<Json> result = dispatch(request.method, request.params);
+    std::string line =
+        result ? launch::encode_result(*request.id, *result) : launch::encode_error(*request.id, result.error());
+    Result<void> sent = agent_.send(line);
+    while (sent && agent_.wants_write()) {
+        pollfd writable{agent_.write_fd(), POLLOUT, 0};
+        (void)::poll(&writable, 1, 1000);
+        sent = agent_.flush();
+    }
+}
+
+Result<Json> RankServer::dispatch(const std::string& method, const Json& params) {
+    if (method == "rank.open") {
+        return open(params);
+    }
+    if (!transport_) {
+        return fail(ErrorKind::kHarness, fmt::format("\"{}\" came before rank.open", method));
+    }
+    if (method == "rank.prepare") {
+        return prepare(params);
+    }
+    if (method == "rank.fill") {
+        return fill();
+    }
+    if (method == "rank.run") {
+        return run(params);
+    }
+    if (method == "rank.probe") {
+        return probe(params);
+    }
+    return fail(ErrorKind::kHarness, fmt::format("a rank has no method \"{}\"", method));
+}
+
+Result<Json> RankServer::open(const Json& params) {
+    const Result<Rank> rank = field<Rank>(params, "rank");
+    const Result<Rank> ranks = field<Rank>(params, "ranks");
+    const Result<std::string> address = field<std::string>(params, "address");
+    const Result<std::string> token = field<std::string>(params, "token");
+    const Result<std::int64_t> elements = field<std::int64_t>(params, "elements");
+    const Result<std::string> dtype_name = field<std::string>(params, "dtype");
+    const Result<std::uint64_t> seed = field<std::uint64_t>(params, "seed");
+    if (!rank || !ranks || !address || !token || !elements || !dtype_name || !seed) {
+        return fail(ErrorKind::kHarness, "rank.open lacks a member or has one of the wrong type");
+    }
+    const std::optional<Dtype> dtype = parse_dtype(*dtype_name);
+    if (!dtype || *elements < 0) {
+        return fail(ErrorKind::kHarness, "rank.open has an unknown dtype or a negative size");
+    }
+    self_ = *rank;
+    ranks_ = *ranks;
+    dtype_ = *dtype;
+    seed_ = *seed;
+    vector_.resize(static_cast<std::size_t>(*elements) * size_of(dtype_));
+    Result<std::unique_ptr<collective::TcpTransport>> transport =
+        collective::TcpTransport::listen({.self = self_, .address = *address, .token = *token});
+    if (!transport) {
+        return fail(std::move(transport.error()));
+    }
+    transport_ = std::move(*transport);
+    executor_ = std::make_unique<collective::Executor>(*transport_);
+    return Json{{"port", transport_->port()}};
+}
+
+Result<void> RankServer::connect(const Schedule& schedule, const Json& params) {
+    const Result<Json> peers = field<Json>(params, "peers");
+    const Result<std::int64_t> timeout = field<std::int64_t>(params, "timeout_ns");
+    if (!peers || !timeout) {
+        return fail(ErrorKind::kHarness, "a request to connect lacks peers or a timeout");
+    }
+    std::map<Rank, PeerAddress> addresses;
+    for (std::size_t peer = 0; peer < peers->size(); ++peer) {
+        const Result<std::string> address = field<std::string>((*peers)[peer], "address");
+        const Result<std::uint16_t> port = field<std::uint16_t>((*peers)[peer], "port");
+        if (!address || !port) {
+            return fail(ErrorKind::kHarness, fmt::format("peer {} lacks an address or a port", peer));
+        }
+        addresses[static_cast<Rank>(peer)] = {*address, *port};
+    }
+    const std::vector<LinkSpec> links = collective::links_of(schedule, self_);
+    return transport_->connect(addresses, links, Deadline::after(Nanoseconds(*timeout)));
+}
+
+Result<Json> RankServer::prepare(const Json& params) {
+    const Result<std::int64_t> id = field<std::int64_t>(params, "plan_id");
+    const Result<Json> plan_json = field<Json>(params, "plan");
+    if (!id || !plan_json) {
+        return fail(ErrorKind::kHarness, "rank.prepare lacks an id or a plan");
+    }
+    Result<PlanSpec> spec = plan_spec_from_json(*plan_json);
+    if (!spec) {
+        return fail(std::move(spec.error()));
+    }
+    Result<collective::Plan> plan = make_plan(*spec);
+    if (!plan) {
+        return fail(std::move(plan.error()));
+    }
+    if (Result<void> connected = connect(*plan->schedule, params); !connected) {
+        return fail(std::move(connected.error()));
+    }
+    Json reply{
+        {"schedule", plan->schedule->name()}, {"predicted_ns", plan->predicted.count()}, {"reason", plan->reason}};
+    plans_[*id] = std::move(*plan);
+    return reply;
+}
+
+Result<Json> RankServer::fill() {
+    if (Result<void> filled = kernels::fill(vector_, dtype_, seed_, self_, ranks_); !filled) {
+        return fail(std::move(filled.error()));
+    }
+    return Json::object();
+}
+
+Result<Json> RankServer::run(const Json& params) {
+    const Result<std::int64_t> id = field<std::int64_t>(params, "plan_id");
+    const Result<std::int64_t> timeout = field<std::int64_t>(params, "timeout_ns");
+    if (!id || !timeout || !plans_.contains(*id)) {
+        return fail(ErrorKind::kHarness, "rank.run names no prepared plan");
+    }
+    Result<collective::ExecutionStats> stats =
+        executor_->run(*plans_.at(*id).schedule, dtype_, vector_, Deadline::after(Nanoseconds(*timeout)));
+    if (!stats) {
+        return fail(std::move(stats.error()));
+    }
+    return Json{{"started_at", stats->started_at.count()},
+                {"ended_at", stats->ended_at.count()},
+                {"bytes_sent", stats->bytes_sent},
+                {"bytes_received", stats->bytes_received},
+                {"digest", kernels::digest(vector_)}};
+}
+
+Result<Json> RankServer::probe(const Json& params) {
+    const Result<std::int64_t> bytes = field<std::int64_t>(params, "bytes");
+    const Result<std::int64_t> timeout = field<std::int64_t>(params, "timeout_ns");
+    if (!bytes || *bytes <= 0 || !timeout) {
+        return fail(ErrorKind::kHarness, "rank.probe lacks a size or a timeout");
+    }
+    // Two flows without a pause in between: the first opens the congestion window and fills the queues, the second,
+    // which meets both as they are in the middle of a long transfer, is what counts.
+    const std::int64_t elements = *bytes / static_cast<std::int64_t>(sizeof(float));
+    const collective::LinkProbe warm(ranks_, std::max<std::int64_t>(elements / 2, 1));
+    const collective::LinkProbe measured(ranks_, std::max<std::int64_t>(elements, 1));
+    if (Result<void> connected = connect(measured, params); !connected) {
+        return fail(std::move(connected.error()));
+    }
+    std::vector<std::byte> buffer(static_cast<std::size_t>(measured.elements()) * sizeof(float));
+    const Deadline deadline = Deadline::after(Nanoseconds(*timeout));
+    const std::span<std::byte> warm_part =
+        std::span(buffer).first(static_cast<std::size_t>(warm.elements()) * sizeof(float));
+    Result<collective::ExecutionStats> stats = executor_->run(warm, Dtype::kFloat32, warm_part, deadline);
+    if (stats) {
+        stats = executor_->run(measured, Dtype::kFloat32, buffer, deadline);
+    }
+    if (!stats) {
+        return fail(std::move(stats.error()));
+    }
+    return Json{{"goodput_bits_per_s", collective::received_goodput(*stats).bits_per_s()},
+                {"bytes_received", stats->bytes_received}};
+}
+
+} // namespace
+
+int rank_main() {
+    return RankServer().serve();
+}
+
+} // namespace railbreak::agent

@@ -1,0 +1,40 @@
+// The subcommands. Each pair of functions below adds one command to the command line and runs it; main() only parses.
+// A command's function returns the exit code; every failure has been told on stderr by then, in one line.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+
+namespace railbreak::cli {
+
+/// Options that every command takes.
+struct CommonOptions {
+    bool json = false;
+    std::filesystem::path database; ///< empty: the default place
+    int verbosity = 0;
+    std::string executable;   ///< absolute path of this binary
+    std::string command_line; ///< as typed, for the record
+};
+
+/// Runs a command after parsing; returns the exit code.
+using Action = std::function<int()>;
+/// Called by a command when it was chosen.
+using Choose = std::function<void(Action)>;
+
+void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose);
+void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< validate, schema
+void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
+void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec
+void add_host_commands(CLI::App& app, CommonOptions& common, const Choose& choose);     ///< recover; agent, guard, rank
+
+/// Tells an Error in one line on stderr and gives the exit code of its kind.
+[[nodiscard]] int tell(const Error& error);
+/// Whether stdout (or stderr) is a terminal that wants colours: NO_COLOR and TERM=dumb are honoured.
+[[nodiscard]] bool wants_colour(int fd);
+
+} // namespace railbreak::cli

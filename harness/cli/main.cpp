@@ -1,0 +1,92 @@
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/version.hpp"
+#include "harness/analyse/verdict.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/launch/child.hpp"
+
+namespace railbreak::cli {
+
+int tell(const Error& error) {
+    fmt::print(stderr, "railbreak: {}\n", error.to_line());
+    return static_cast<int>(analyse::exit_code_of(error.kind()));
+}
+
+bool wants_colour(int fd) {
+    const char* no_colour = std::getenv("NO_COLOR");
+    const char* terminal = std::getenv("TERM");
+    return ::isatty(fd) == 1 && (no_colour == nullptr || *no_colour == '\0') &&
+           (terminal != nullptr && std::string_view(terminal) != "dumb");
+}
+
+namespace {
+
+std::string join_command_line(int argc, char** argv) {
+    std::string line;
+    for (int i = 0; i < argc; ++i) {
+        line += fmt::format("{}{}", i == 0 ? "" : " ", argv[i]); // NOLINT: argv is what it is
+    }
+    return line;
+}
+
+std::string version_text() {
+    const BuildInfo build = build_info();
+    return fmt::format("railbreak {} (commit {}, {}, {})\noptional parts: none built in", build.version, build.commit,
+                       build.compiler, build.build_type);
+}
+
+int parse_and_run(int argc, char** argv) {
+    CommonOptions common;
+    common.command_line = join_command_line(argc, argv);
+    if (Result<std::string> path = launch::own_executable(); path) {
+        common.executable = *path;
+    } else {
+        return tell(path.error());
+    }
+    CLI::App app{"railbreak breaks the rails of a cluster on purpose and measures what a collective does about it.\n"
+                 "Exit codes: 0 pass, 1 fail, 2 inconclusive, 3 refused, 4 aborted and reverted, 5 teardown not "
+                 "verified, 64 bad usage or input, 70 internal error.",
+                 "railbreak"};
+    app.set_version_flag("--version", version_text());
+    app.add_flag("--json", common.json, "Results as JSON on stdout");
+    app.add_option("--db", common.database, "Database file")->type_name("FILE");
+    app.add_flag("-v,--verbose", common.verbosity, "Say more on stderr (repeat for more)");
+    app.require_subcommand(1);
+    app.fallthrough();
+    Action action;
+    const Choose choose = [&](Action chosen) { action = std::move(chosen); };
+    add_run_command(app, common, choose);
+    add_scenario_commands(app, common, choose);
+    add_report_commands(app, common, choose);
+    add_lab_commands(app, common, choose);
+    add_host_commands(app, common, choose);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+            return app.exit(error); // --help and --version
+        }
+        fmt::print(stderr, "railbreak: {}; see railbreak --help\n", error.what());
+        return static_cast<int>(analyse::ExitCode::kUsage);
+    }
+    return action ? action() : static_cast<int>(analyse::ExitCode::kUsage);
+}
+
+} // namespace
+
+} // namespace railbreak::cli
+
+int main(int argc, char** argv) {
+    try {
+        return railbreak::cli::parse_and_run(argc, argv);
+    } catch (const std::exception& exception) {
+        std::fprintf(stderr, "railbreak: internal error: %s\n", exception.what());
+        return 70;
+    }
+}

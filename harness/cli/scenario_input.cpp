@@ -1,0 +1,63 @@
+#include "harness/cli/scenario_input.hpp"
+
+#include <iostream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "collective/algorithm.hpp"
+#include "harness/analyse/verdict.hpp"
+#include "harness/record/location.hpp"
+#include "scenarios/load.hpp"
+
+namespace railbreak::cli {
+
+std::vector<std::string> known_algorithms() {
+    std::vector<std::string> names;
+    for (const collective::Algorithm* algorithm : collective::algorithms()) {
+        names.emplace_back(algorithm->name());
+    }
+    return names;
+}
+
+scenarios::Checked<scenarios::Scenario> load(const std::string& path) {
+    if (path != "-") {
+        return scenarios::load_scenario_file(path, known_algorithms());
+    }
+    const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+    return scenarios::load_scenario(text, path, known_algorithms());
+}
+
+std::optional<scenarios::Scenario> read_scenario(const std::string& path) {
+    scenarios::Checked<scenarios::Scenario> scenario = load(path);
+    if (scenario) {
+        return std::move(*scenario);
+    }
+    for (const scenarios::Diagnostic& diagnostic : scenario.error()) {
+        fmt::print(stderr, "{}\n", diagnostic.to_line());
+    }
+    return std::nullopt;
+}
+
+bool choose_database(CommonOptions& common) {
+    if (!common.database.empty()) {
+        return true;
+    }
+    Result<std::filesystem::path> path = record::default_database_path();
+    if (!path) {
+        (void)tell(path.error());
+        return false;
+    }
+    common.database = std::move(*path);
+    return true;
+}
+
+int exit_code_of_bad_input() {
+    return static_cast<int>(analyse::exit_code_of(ErrorKind::kInput));
+}
+
+int exit_code_of_bad_usage() {
+    return static_cast<int>(analyse::exit_code_of(ErrorKind::kUsage));
+}
+
+} // namespace railbreak::cli

@@ -1,0 +1,25 @@
+// What several commands need before they can start: a scenario read from a file, the place of the database.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/cli/commands.hpp"
+#include "scenarios/diagnostic.hpp"
+#include "scenarios/model.hpp"
+
+namespace railbreak::cli {
+
+/// Names that a scenario may use as algorithms.
+[[nodiscard]] std::vector<std::string> known_algorithms();
+/// Reads a scenario file, or standard input for "-".
+[[nodiscard]] scenarios::Checked<scenarios::Scenario> load(const std::string& path);
+/// The same; tells every diagnostic on stderr, a line each, when there is something wrong.
+[[nodiscard]] std::optional<scenarios::Scenario> read_scenario(const std::string& path);
+/// Fills in the default place of the database; tells why there is none and gives false.
+[[nodiscard]] bool choose_database(CommonOptions& common);
+[[nodiscard]] int exit_code_of_bad_input();
+[[nodiscard]] int exit_code_of_bad_usage();
+
+} // namespace railbreak::cli

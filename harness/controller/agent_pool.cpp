@@ -1,0 +1,287 @@
+#include "harness/controller/agent_pool.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/units.hpp"
+
+namespace railbreak::controller {
+
+using launch::Json;
+using launch::RpcMessage;
+
+namespace {
+
+/// The loop never sleeps longer than this, so that a lost wake-up costs little.
+constexpr Nanoseconds kLongestPoll = std::chrono::milliseconds(500);
+
+/// An Error that tells of a cause ranks before one that tells of its consequence at another host.
+int weight(const Error& error) {
+    const bool consequence = std::any_of(error.facts().begin(), error.facts().end(),
+                                         [](const auto& fact) { return fact.first == "consequence"; });
+    return (consequence ? 10 : 0) + (error.kind() == ErrorKind::kOutcome ? 0 : 1);
+}
+
+} // namespace
+
+Result<std::unique_ptr<AgentPool>> AgentPool::create(Nanoseconds lease, NotificationHandler handler) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        sigaddset(&signals, signal);
+    }
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+    UniqueFd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signal_fd.valid()) {
+        return fail_errno(ErrorKind::kHarness, "open a signal descriptor", errno);
+    }
+    return std::unique_ptr<AgentPool>(new AgentPool(lease, std::move(handler), std::move(signal_fd)));
+}
+
+AgentPool::AgentPool(Nanoseconds lease, NotificationHandler handler, UniqueFd signal_fd)
+    : lease_(lease), handler_(std::move(handler)), signal_fd_(std::move(signal_fd)) {}
+
+void AgentPool::add(std::int32_t host, std::string name, launch::Child child) {
+    links_.push_back(std::make_unique<AgentLink>(host, std::move(name), std::move(child)));
+}
+
+Result<void> AgentPool::await_hellos(Deadline deadline) {
+    const auto settled = [&] {
+        return std::all_of(links_.begin(), links_.end(), [](const auto& link) { return link->said_hello(); }) ||
+               std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link->lost(); });
+    };
+    Result<void> waited = wait_until(settled, deadline, "every agent's hello");
+    for (const auto& link : links_) {
+        if (link->lost()) {
+            return fail(Error(*link->lost_reason()).during("agent on host " + link->name()));
+        }
+    }
+    return waited;
+}
+
+Result<std::int64_t> AgentPool::start_call(std::int32_t host, std::string_view method, const Json& params) {
+    return link(host).request(method, params);
+}
+
+std::optional<Result<Json>> AgentPool::take_reply(std::int32_t host, std::int64_t id) {
+    return link(host).take(id);
+}
+
+Result<Json> AgentPool::call(std::int32_t host, std::string_view method, const Json& params, Deadline deadline) {
+    Result<std::int64_t> id = start_call(host, method, params);
+    if (!id) {
+        return fail(std::move(id.error()));
+    }
+    std::optional<Result<Json>> reply;
+    const std::string what = fmt::format("{} on host {}", method, link(host).name());
+    const auto arrived = [&] {
+        reply = reply ? std::move(reply) : take_reply(host, *id);
+        return reply.has_value();
+    };
+    if (Result<void> waited = wait_until(arrived, deadline, what); !waited) {
+        return fail(std::move(waited.error()));
+    }
+    return std::move(*reply);
+}
+
+Result<std::vector<Json>> AgentPool::call_all(std::string_view method, const std::function<Json(std::int32_t)>& params,
+                                              Deadline deadline) {
+    std::vector<std::optional<std::int64_t>> ids;
+    std::vector<std::optional<Result<Json>>> replies(links_.size());
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        Result<std::int64_t> id = links_[i]->request(method, params(links_[i]->host()));
+        ids.push_back(id ? std::optional(*id) : std::nullopt);
+        if (!id) {
+            replies[i] = tl::unexpected<Error>(std::move(id.error()));
+        }
+    }
+    const auto all_arrived = [&] {
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            if (!replies[i]) {
+                replies[i] = links_[i]->take(*ids[i]);
+            }
+        }
+        return std::all_of(replies.begin(), replies.end(), [](const auto& reply) { return reply.has_value(); });
+    };
+    Result<void> waited = wait_until(all_arrived, deadline, fmt::format("{} on every host", method));
+    const Error* worst = nullptr;
+    std::vector<Json> results;
+    for (std::optional<Result<Json>>& reply : replies) {
+        if (reply && !*reply && (worst == nullptr || weight(reply->error()) < weight(*worst))) {
+            worst = &reply->error();
+        }
+        results.push_back(reply && *reply ? std::move(**reply) : Json());
+    }
+    if (worst != nullptr) {
+        return tl::unexpected<Error>(*worst);
+    }
+    if (!waited) {
+        return fail(std::move(waited.error()));
+    }
+    return results;
+}
+
+Result<void> AgentPool::wait_until(const std::function<bool()>& done, Deadline deadline, std::string_view what) {
+    for (;;) {
+        if (done()) {
+            return {};
+        }
+        if (!interrupted_by_.empty() && !tearing_down_) {
+            return fail(ErrorKind::kHarness,
+                        fmt::format("interrupted by {} while waiting for {}", interrupted_by_, what));
+        }
+        if (deadline.passed()) {
+            return fail(ErrorKind::kHarness, fmt::format("the deadline passed while waiting for {}", what));
+        }
+        poll_once(deadline.left());
+    }
+}
+
+void AgentPool::run_at(Nanoseconds when, std::function<void()> action) {
+    timers_.emplace(when, std::move(action));
+}
+
+void AgentPool::poll_once(Nanoseconds budget) {
+    keep_leases();
+    run_due_timers();
+    budget = std::min({budget, kLongestPoll, lease_ / 6});
+    if (!timers_.empty()) {
+        budget = std::min(budget, std::max(timers_.begin()->first - monotonic_now(), Nanoseconds::zero()));
+    }
+    struct Owner {
+        std::size_t index;
+        bool is_stderr;
+        bool is_write;
+    };
+    std::vector<pollfd> fds{{signal_fd_.get(), POLLIN, 0}};
+    std::vector<Owner> owners{{0, false, false}};
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        AgentLink& link = *links_[i];
+        if (!link.lost()) {
+            fds.push_back({link.channel().read_fd(), POLLIN, 0});
+            owners.push_back({i, false, false});
+        }
+        if (!link.lost() && link.channel().wants_write()) {
+            fds.push_back({link.channel().write_fd(), POLLOUT, 0});
+            owners.push_back({i, false, true});
+        }
+        if (link.child().stderr_fd.valid()) {
+            fds.push_back({link.child().stderr_fd.get(), POLLIN, 0});
+            owners.push_back({i, true, false});
+        }
+    }
+    const timespec wait{std::chrono::duration_cast<std::chrono::seconds>(budget).count(),
+                        (budget % std::chrono::seconds(1)).count()};
+    if (::ppoll(fds.data(), fds.size(), &wait, nullptr) <= 0) {
+        return;
+    }
+    for (std::size_t i = 0; i < fds.size(); ++i) {
+        if (fds[i].revents != 0) {
+            i == 0 ? read_signals() : dispatch(owners[i].index, owners[i].is_stderr, owners[i].is_write);
+        }
+    }
+}
+
+void AgentPool::dispatch(std::size_t index, bool is_stderr, bool is_write) {
+    AgentLink& link = *links_[index];
+    if (is_stderr) {
+        link.on_stderr();
+        return;
+    }
+    if (is_write) {
+        link.on_writable();
+        return;
+    }
+    std::vector<RpcMessage> notifications;
+    link.on_readable(notifications);
+    for (const RpcMessage& notification : notifications) {
+        handler_(link.host(), notification);
+    }
+}
+
+void AgentPool::keep_leases() {
+    const Nanoseconds now = monotonic_now();
+    for (const auto& link : links_) {
+        if (link->said_hello() && !link->lost() && now - link->last_heard_at() > lease_) {
+            link->mark_lost(Error(ErrorKind::kHarness,
+                                  fmt::format("the agent has been silent for its whole lease of {}", to_string(lease_)))
+                                .advise("its guard reverts every fault by itself; check the path to the host"));
+        }
+    }
+    if (now >= next_ping_at_) {
+        next_ping_at_ = now + lease_ / 6;
+        for (const auto& link : links_) {
+            link->ping();
+        }
+    }
+}
+
+void AgentPool::run_due_timers() {
+    while (!timers_.empty() && timers_.begin()->first <= monotonic_now()) {
+        const std::function<void()> action = std::move(timers_.begin()->second);
+        timers_.erase(timers_.begin());
+        action();
+    }
+}
+
+void AgentPool::read_signals() {
+    signalfd_siginfo info{};
+    while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        ++signals_seen_;
+        const char* name = ::sigabbrev_np(static_cast<int>(info.ssi_signo));
+        if (interrupted_by_.empty()) {
+            interrupted_by_ = fmt::format("SIG{}", name != nullptr ? name : "?");
+        }
+        if (signals_seen_ == 1) {
+            fmt::print(stderr, "\n{}: reverting every fault, then ending\n", interrupted_by_);
+        } else {
+            fmt::print(stderr, "still reverting; hosts revert by themselves within {}\n", to_string(lease_));
+        }
+    }
+}
+
+std::vector<Error> AgentPool::shut_down(Nanoseconds grace) {
+    begin_teardown();
+    for (const auto& link : links_) {
+        (void)link->request("shutdown", Json::object());
+    }
+    const auto all_ended = [&] {
+        return std::all_of(links_.begin(), links_.end(),
+                           [](const auto& link) { return link->lost() || link->channel().at_end(); });
+    };
+    (void)wait_until(all_ended, Deadline::after(grace), "every agent's bye");
+    std::vector<Error> problems;
+    for (const auto& link : links_) {
+        link->channel().close_write();
+    }
+    for (const auto& link : links_) {
+        std::optional<launch::ExitStatus> status = launch::wait_for(link->child(), Deadline::after(grace));
+        for (const int signal : {SIGTERM, SIGKILL}) {
+            if (!status) {
+                launch::send_signal(link->child(), signal);
+                status = launch::wait_for(link->child(), Deadline::after(grace));
+            }
+        }
+        if (!link->said_bye()) {
+            problems.push_back(Error(ErrorKind::kTeardown,
+                                     fmt::format("the agent on host {} ended without confirming that its host is as it "
+                                                 "was ({})",
+                                                 link->name(), status ? status->describe() : "still running"))
+                                   .with("host", link->name())
+                                   .advise("its guard reverts on its own; railbreak recover on that host confirms it"));
+        }
+    }
+    return problems;
+}
+
+} // namespace railbreak::controller

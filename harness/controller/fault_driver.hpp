@@ -1,0 +1,65 @@
+// Orders faults, follows them to their end, and keeps the evidence in the database: ordered, applied, observed,
+// reverted, restored, each with its time on the controller's clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/controller/session.hpp"
+#include "harness/record/recorder.hpp"
+#include "scenarios/model.hpp"
+
+namespace railbreak::controller {
+
+/// Faults of one algorithm's degraded phase.
+class FaultDriver {
+public:
+    FaultDriver(Session& session, record::Recorder& recorder, std::int64_t run, std::string algorithm);
+    FaultDriver(const FaultDriver&) = delete;
+    FaultDriver& operator=(const FaultDriver&) = delete;
+    /// Forgets timers that have not run; what is in force is the agents' to revert when they end.
+    ~FaultDriver() { session_.agents().cancel_timers(); }
+
+    /// Applies every fault that lasts for the whole phase, and waits until each is in force by read-back.
+    [[nodiscard]] Result<void> apply_phase_faults();
+    /// Sets timers for the faults of degraded iteration `iteration` that has just started at `started_at`.
+    void arm_timed_faults(std::int32_t iteration, Nanoseconds started_at);
+    /// Waits until everything that was armed has been applied and reverted.
+    [[nodiscard]] Result<void> settle_timed_faults();
+    /// Reverts everything that is still in force and waits until each host's former state is verified.
+    [[nodiscard]] Result<void> revert_all();
+    /// Adds the measured goodput of the faulted ports to the evidence of the caps that are in force.
+    [[nodiscard]] Result<void> record_goodput(const std::vector<PortGoodput>& ports);
+
+    /// Whether a cap is in force now.
+    [[nodiscard]] bool cap_in_force() const;
+    /// Hosts with a cap in force, per direction.
+    [[nodiscard]] bool host_capped(std::int32_t host, scenarios::Direction direction) const;
+
+private:
+    struct Injection {
+        const scenarios::PlannedFault* fault;
+        record::InjectionRow row;
+        bool in_force = false;
+        std::int64_t apply_call = 0; ///< outstanding request, 0: none
+        std::int64_t revert_call = 0;
+        bool revert_due = false; ///< its time has come, but it was not applied yet
+    };
+    [[nodiscard]] Result<void> order(Injection& injection);
+    void order_revert(Injection& injection);
+    [[nodiscard]] Result<void> collect(Injection& injection);
+    [[nodiscard]] Result<void> wait_for_calls(std::string_view what);
+    void take_evidence(Injection& injection, const launch::Json& evidence);
+    void note_error(const Error& error);
+
+    Session& session_;
+    record::Recorder& recorder_;
+    std::int64_t run_;
+    std::string algorithm_;
+    std::map<std::int32_t, Injection> injections_; ///< by index of the fault in the plan; one life per phase
+    std::vector<Error> timer_errors_;
+};
+
+} // namespace railbreak::controller

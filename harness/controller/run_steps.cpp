@@ -1,0 +1,313 @@
+#include "harness/controller/run_steps.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "collective/bounds.hpp"
+#include "kernels/dtype.hpp"
+
+namespace railbreak::controller {
+
+using scenarios::Direction;
+using scenarios::Phase;
+
+namespace {
+
+/// Long enough that start and end of a flow and one queue of a port (20 ms) weigh less than half a per cent.
+constexpr Nanoseconds kProbeSpan = std::chrono::milliseconds(500);
+/// A disturbance of the machine only ever lowers what a probe sees, so the best of several is what the port can do.
+constexpr int kBaselineProbes = 3;
+/// What a flow costs a port besides its bytes, and the delay between its last byte leaving and being usable. Kernel
+/// TCP on capped virtual links; they steer the choice of the number of segments, never a bound or a verdict.
+constexpr Nanoseconds kFlowOverhead = std::chrono::microseconds(60);
+constexpr Nanoseconds kFlowLatency = std::chrono::milliseconds(2);
+/// Iterations of each form when one algorithm has several to choose from.
+constexpr std::int32_t kComparisonIterations = 1;
+
+/// A measured slowdown as a fraction with three decimals: finer than any measurement here.
+Rational to_slowdown(BitRate healthy, BitRate present) {
+    const double ratio = static_cast<double>(healthy.bits_per_s()) /
+                         static_cast<double>(std::max<std::uint64_t>(present.bits_per_s(), 1));
+    const auto thousandths = static_cast<std::int64_t>(std::lround(std::clamp(ratio, 1.0, 1e6) * 1000.0));
+    return Rational(thousandths, 1000);
+}
+
+} // namespace
+
+void RunSteps::event(std::string_view kind, std::string text) {
+    // Losing an event to a full disk must not end the measurement; the rows that carry results are checked.
+    (void)context_.recorder.add_event({.run = context_.run,
+                                       .at = monotonic_now().count(),
+                                       .level = "info",
+                                       .source = "controller",
+                                       .kind = std::string(kind),
+                                       .text = std::move(text),
+                                       .facts_json = "{}"});
+}
+
+Result<void> RunSteps::baseline() {
+    context_.progress.doing("measuring the goodput of every port");
+    healthy_ports_.assign(static_cast<std::size_t>(context_.session.plan().cluster.hosts), {});
+    for (int probe = 0; probe < kBaselineProbes; ++probe) {
+        Result<std::vector<PortGoodput>> ports = context_.session.probe(kProbeSpan);
+        if (!ports) {
+            return fail(std::move(ports.error()));
+        }
+        for (std::size_t host = 0; host < ports->size(); ++host) {
+            healthy_ports_[host].send = std::max(healthy_ports_[host].send, (*ports)[host].send);
+            healthy_ports_[host].receive = std::max(healthy_ports_[host].receive, (*ports)[host].receive);
+        }
+    }
+    for (std::size_t host = 0; host < healthy_ports_.size(); ++host) {
+        const PortGoodput& port = healthy_ports_[host];
+        healthy_goodput_ = std::max({healthy_goodput_, port.send, port.receive});
+        Result<void> stored =
+            context_.recorder.add_nic(context_.session.nic_row(static_cast<std::int32_t>(host), port, context_.run));
+        if (!stored) {
+            return stored;
+        }
+    }
+    event("baseline", fmt::format("healthy goodput {}", to_string(healthy_goodput_)));
+    return {};
+}
+
+Result<void> RunSteps::all_algorithms() {
+    for (const std::string& algorithm : context_.session.plan().workload.algorithms) {
+        if (Result<void> done = one_algorithm(algorithm); !done) {
+            return done;
+        }
+    }
+    return {};
+}
+
+agent::PlanSpec RunSteps::spec_for(const std::string& algorithm, const collective::Topology& topology) const {
+    return {algorithm,
+            {.topology = topology,
+             .elements = context_.session.elements(),
+             .element_bytes = size_of(context_.session.plan().workload.dtype),
+             .healthy_goodput = healthy_goodput_,
+             .flow_overhead = kFlowOverhead,
+             .flow_latency = kFlowLatency,
+             .options = {}}};
+}
+
+Result<void> RunSteps::one_algorithm(const std::string& algorithm) {
+    const scenarios::Plan& plan = context_.session.plan();
+    const scenarios::IterationCounts& counts = plan.workload.iterations;
+    const collective::Topology healthy = collective::healthy_topology(plan.cluster.hosts);
+    warmups_ = 0;
+    Result<PreparedPlan> steady = context_.session.prepare(spec_for(algorithm, healthy));
+    if (!steady) {
+        return fail(std::move(steady.error()).during("preparing " + algorithm));
+    }
+    event("plan", fmt::format("{} steady: {} ({})", algorithm, steady->schedule, steady->reason));
+    Result<void> done = store_bounds(algorithm, Phase::kSteady, healthy);
+    done = done ? iterations(algorithm, Phase::kWarmup, *steady, counts.warmup, nullptr) : std::move(done);
+    done = done ? iterations(algorithm, Phase::kSteady, *steady, counts.steady, nullptr) : std::move(done);
+    if (!done) {
+        return done;
+    }
+    if (!plan.faults.empty() && counts.degraded > 0) {
+        FaultDriver faults(context_.session, context_.recorder, context_.run, algorithm);
+        done = degraded_phase(algorithm, *steady, faults);
+        if (!done) {
+            context_.session.agents().begin_teardown();
+        }
+        // Whatever happened: the faults end here. The first error is the one that is told.
+        Result<void> reverted = faults.revert_all();
+        done = done ? std::move(reverted) : std::move(done);
+    }
+    done = done ? store_bounds(algorithm, Phase::kRecovered, healthy) : std::move(done);
+    return done ? iterations(algorithm, Phase::kRecovered, *steady, counts.recovered, nullptr) : std::move(done);
+}
+
+Result<void> RunSteps::degraded_phase(const std::string& algorithm, const PreparedPlan& steady, FaultDriver& faults) {
+    context_.progress.doing(fmt::format("{}: applying faults", algorithm));
+    Result<void> applied = faults.apply_phase_faults();
+    if (!applied) {
+        return applied;
+    }
+    Result<collective::Topology> damaged = measure_damage(faults);
+    if (!damaged) {
+        return fail(std::move(damaged.error()));
+    }
+    damaged_ = std::move(*damaged);
+    if (Result<void> stored = store_bounds(algorithm, Phase::kDegraded, damaged_); !stored) {
+        return stored;
+    }
+    Result<PreparedPlan> plan = degraded_plan(algorithm, steady);
+    if (!plan) {
+        return fail(std::move(plan.error()));
+    }
+    event("plan", fmt::format("{} degraded: {} ({})", algorithm, plan->schedule, plan->reason));
+    return iterations(algorithm, Phase::kDegraded, *plan, context_.session.plan().workload.iterations.degraded,
+                      &faults);
+}
+
+/// The forms in which an algorithm may run on this damage. OptCC's schedule exists for a port that carries one flow at
+/// a time and for a port that ring and straggler share; which one is faster depends on the fabric, so both are tried.
+std::vector<std::string> forms_of(const std::string& algorithm) {
+    return algorithm == "optcc" ? std::vector<std::string>{"optcc", "optcc-shared"} : std::vector{algorithm};
+}
+
+Result<PreparedPlan> RunSteps::degraded_plan(const std::string& algorithm, const PreparedPlan& steady) {
+    std::vector<PreparedPlan> candidates;
+    for (const std::string& form : forms_of(algorithm)) {
+        Result<PreparedPlan> prepared = context_.session.prepare(spec_for(form, damaged_));
+        if (!prepared) {
+            return fail(std::move(prepared.error()).during("preparing " + form));
+        }
+        const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const PreparedPlan& candidate) {
+            return candidate.schedule == prepared->schedule;
+        });
+        if (!known) {
+            candidates.push_back(std::move(*prepared));
+        }
+    }
+    if (candidates.front().schedule == steady.schedule) {
+        return candidates.front(); // warmed up already
+    }
+    std::size_t best = 0;
+    Nanoseconds best_time = Nanoseconds::max();
+    std::int32_t iteration = 0;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        // New connections start slowly: one iteration to warm each form up, then the ones that count.
+        Result<Nanoseconds> time = iterate(algorithm, to_string(Phase::kWarmup), ++warmups_, candidates[i], nullptr);
+        for (std::int32_t n = 0; time && candidates.size() > 1 && n < kComparisonIterations; ++n) {
+            time = iterate(algorithm, "comparison", ++iteration, candidates[i], nullptr);
+            if (time && *time < best_time) {
+                best_time = *time;
+                best = i;
+            }
+        }
+        if (!time) {
+            return fail(std::move(time.error()));
+        }
+    }
+    return candidates[best];
+}
+
+Result<collective::Topology> RunSteps::measure_damage(FaultDriver& faults) {
+    collective::Topology topology = collective::healthy_topology(context_.session.plan().cluster.hosts);
+    if (!faults.cap_in_force()) {
+        return topology;
+    }
+    Result<std::vector<PortGoodput>> ports = context_.session.probe(kProbeSpan);
+    if (!ports) {
+        return fail(std::move(ports.error()).during("measuring the capped ports"));
+    }
+    if (Result<void> stored = faults.record_goodput(*ports); !stored) {
+        return fail(std::move(stored.error()));
+    }
+    for (std::size_t host = 0; host < ports->size(); ++host) {
+        collective::PortSlowdown& server = topology.servers[host];
+        const auto index = static_cast<std::int32_t>(host);
+        if (faults.host_capped(index, Direction::kSend)) {
+            server.send = to_slowdown(healthy_goodput_, (*ports)[host].send);
+        }
+        if (faults.host_capped(index, Direction::kReceive)) {
+            server.receive = to_slowdown(healthy_goodput_, (*ports)[host].receive);
+        }
+    }
+    return topology;
+}
+
+Result<void> RunSteps::iterations(const std::string& algorithm, Phase phase, const PreparedPlan& plan,
+                                  std::int32_t count, FaultDriver* faults) {
+    for (std::int32_t i = 1; i <= count; ++i) {
+        warmups_ += phase == Phase::kWarmup ? 1 : 0;
+        Result<Nanoseconds> time = iterate(algorithm, to_string(phase), i, plan, faults);
+        if (!time) {
+            return fail(std::move(time.error()));
+        }
+        context_.progress.doing(
+            fmt::format("{} {} {}/{}: {}", algorithm, to_string(phase), i, count, to_string(*time)));
+    }
+    return {};
+}
+
+Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_view phase, std::int32_t iteration,
+                                      const PreparedPlan& plan, FaultDriver* faults) {
+    record::IterationRow row{.run = context_.run,
+                             .algorithm = algorithm,
+                             .phase = std::string(phase),
+                             .iteration = iteration,
+                             .schedule = plan.schedule,
+                             .expected_digest = context_.expected_digest};
+    const auto on_start = [&](Nanoseconds started_at) {
+        row.started_at = started_at.count();
+        if (faults != nullptr) {
+            faults->arm_timed_faults(iteration, started_at);
+        }
+    };
+    Result<IterationOutcome> outcome =
+        context_.session.iterate(plan, context_.session.plan().workload.iteration_timeout, on_start);
+    std::vector<record::RankIterationRow> ranks;
+    if (outcome) {
+        row.started_at = outcome->started_at.count();
+        row.duration_ns = outcome->duration.count();
+        row.correct = true;
+        for (std::size_t rank = 0; rank < outcome->ranks.size(); ++rank) {
+            const RankOutcome& one = outcome->ranks[rank];
+            row.correct = row.correct && one.digest == context_.expected_digest;
+            ranks.push_back({.rank = static_cast<std::int32_t>(rank),
+                             .started_at = one.started_at.count(),
+                             .ended_at = one.ended_at.count(),
+                             .bytes_sent = one.bytes_sent,
+                             .bytes_received = one.bytes_received,
+                             .digest = one.digest});
+        }
+    } else {
+        row.error = outcome.error().to_line();
+    }
+    Result<std::int64_t> stored = context_.recorder.add_iteration(row, ranks);
+    if (!stored) {
+        return fail(std::move(stored.error()));
+    }
+    if (!outcome) {
+        return fail(std::move(outcome.error()).during(fmt::format("{} {} iteration {}", algorithm, phase, iteration)));
+    }
+    if (faults != nullptr) {
+        if (Result<void> settled = faults->settle_timed_faults(); !settled) {
+            return fail(std::move(settled.error()));
+        }
+    }
+    if (context_.guard_lost) {
+        return tl::unexpected<Error>(*context_.guard_lost);
+    }
+    return outcome->duration;
+}
+
+Result<void> RunSteps::store_bounds(const std::string& algorithm, Phase phase, const collective::Topology& topology) {
+    std::vector<double> send;
+    std::vector<double> receive;
+    double worst = 1.0;
+    for (const collective::PortSlowdown& server : topology.servers) {
+        send.push_back(to_double(server.send));
+        receive.push_back(to_double(server.receive));
+        worst = std::max(worst, to_double(server.worst()));
+    }
+    const double vector_ns = static_cast<double>(context_.session.plan().workload.bytes.bytes()) * 8e9 /
+                             static_cast<double>(healthy_goodput_.bits_per_s());
+    for (const collective::Bound& bound :
+         {collective::lower_bound_exclusive(send, receive), collective::lower_bound_fluid(send, receive)}) {
+        Result<void> stored = context_.recorder.add_bound(
+            {.run = context_.run,
+             .algorithm = algorithm,
+             .phase = std::string(to_string(phase)),
+             .name = bound.name,
+             .model = bound.model,
+             .branch = bound.branch,
+             .slowdown = worst,
+             .time_over_n = bound.time_over_n,
+             .time_ns = static_cast<std::int64_t>(std::llround(bound.time_over_n * vector_ns))});
+        if (!stored) {
+            return stored;
+        }
+    }
+    return {};
+}
+
+} // namespace railbreak::controller

@@ -1,0 +1,56 @@
+// The steps of a run between the standing cluster and its end: probing, planning, iterating through the phases. Every
+// step writes what it learned to the database before the next begins.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/controller/fault_driver.hpp"
+#include "harness/controller/progress.hpp"
+#include "harness/controller/session.hpp"
+
+namespace railbreak::controller {
+
+/// See the file comment. Uses the session and the recorder of its run.
+class RunSteps {
+public:
+    struct Context {
+        Session& session;
+        record::Recorder& recorder;
+        std::int64_t run;
+        Progress& progress;
+        std::string expected_digest;
+        const std::optional<Error>& guard_lost; ///< set by a notification; ends the run
+    };
+    explicit RunSteps(const Context& context) : context_(context) {}
+
+    /// Measures every port without any fault; stores NICs with their goodput.
+    [[nodiscard]] Result<void> baseline();
+    /// Runs every algorithm of the plan through its phases.
+    [[nodiscard]] Result<void> all_algorithms();
+
+private:
+    [[nodiscard]] Result<void> one_algorithm(const std::string& algorithm);
+    [[nodiscard]] Result<void> degraded_phase(const std::string& algorithm, const PreparedPlan& steady,
+                                              FaultDriver& faults);
+    [[nodiscard]] Result<PreparedPlan> degraded_plan(const std::string& algorithm, const PreparedPlan& steady);
+    [[nodiscard]] Result<collective::Topology> measure_damage(FaultDriver& faults);
+    [[nodiscard]] Result<void> iterations(const std::string& algorithm, scenarios::Phase phase,
+                                          const PreparedPlan& plan, std::int32_t count, FaultDriver* faults);
+    [[nodiscard]] Result<Nanoseconds> iterate(const std::string& algorithm, std::string_view phase,
+                                              std::int32_t iteration, const PreparedPlan& plan, FaultDriver* faults);
+    [[nodiscard]] agent::PlanSpec spec_for(const std::string& algorithm, const collective::Topology& topology) const;
+    [[nodiscard]] Result<void> store_bounds(const std::string& algorithm, scenarios::Phase phase,
+                                            const collective::Topology& topology);
+    void event(std::string_view kind, std::string text);
+
+    Context context_;
+    std::vector<PortGoodput> healthy_ports_;
+    BitRate healthy_goodput_;      ///< of the fastest healthy port: bounds never claim more than is proven
+    collective::Topology damaged_; ///< measured while the faults of the present algorithm are in force
+    std::string steady_algorithm_;
+    std::int32_t warmups_ = 0; ///< warm-up iterations of the present algorithm so far
+};
+
+} // namespace railbreak::controller

@@ -1,0 +1,99 @@
+// A cluster that stands ready: hosts, agents, ranks, and the workload's operations on all of them at once. Everything
+// a run does to its cluster goes through here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "harness/agent/plan_spec.hpp"
+#include "harness/controller/agent_pool.hpp"
+#include "harness/lab/lab.hpp"
+#include "harness/record/recorder.hpp"
+#include "scenarios/model.hpp"
+
+namespace railbreak::controller {
+
+/// Measured payload rate of one host's port.
+struct PortGoodput {
+    BitRate send;
+    BitRate receive;
+};
+
+/// A schedule that every rank has made and holds connections for.
+struct PreparedPlan {
+    std::int64_t id = 0;
+    std::string schedule; ///< Schedule::name(), equal on every rank
+    Nanoseconds predicted{0};
+    std::string reason;
+};
+
+/// One rank's part of one iteration, on the controller's clock.
+struct RankOutcome {
+    Nanoseconds started_at{0};
+    Nanoseconds ended_at{0};
+    std::int64_t bytes_sent = 0;
+    std::int64_t bytes_received = 0;
+    std::string digest;
+};
+
+/// One AllReduce on all ranks.
+struct IterationOutcome {
+    Nanoseconds started_at{0}; ///< earliest start
+    Nanoseconds duration{0};   ///< latest end - earliest start
+    std::vector<RankOutcome> ranks;
+};
+
+/// See the file comment. Single-threaded; its destructor tears the cluster down as far as close() did not.
+class Session {
+public:
+    struct Options {
+        std::string executable; ///< absolute path of the railbreak binary
+        std::string run_id;
+        std::string token_hex; ///< secret of this run's data plane
+        std::uint64_t fill_seed = 0;
+    };
+
+    /// Builds the lab, starts agents and ranks, and writes hosts, NICs and ranks to the database.
+    [[nodiscard]] static Result<std::unique_ptr<Session>> open(const scenarios::Plan& plan, const Options& options,
+                                                               record::Recorder& recorder, std::int64_t run,
+                                                               AgentPool::NotificationHandler handler);
+
+    /// Has every rank make the plan and connect to the peers it needs.
+    [[nodiscard]] Result<PreparedPlan> prepare(const agent::PlanSpec& spec);
+    /// Fills every rank's vector, then runs the plan once. `on_start` is called when every rank is ready to start.
+    [[nodiscard]] Result<IterationOutcome> iterate(const PreparedPlan& plan, Nanoseconds timeout,
+                                                   const std::function<void(Nanoseconds started_at)>& on_start);
+    /// Measures every port at once with plain flows from each rank to the next, about `span` long at the line rate.
+    [[nodiscard]] Result<std::vector<PortGoodput>> probe(Nanoseconds span);
+
+    /// Ends ranks and agents (each undoes what is still open), removes the lab. Returns what could not be confirmed.
+    [[nodiscard]] std::vector<Error> close();
+
+    [[nodiscard]] AgentPool& agents() { return *agents_; }
+    [[nodiscard]] const scenarios::Plan& plan() const { return plan_; }
+    [[nodiscard]] std::int64_t elements() const;
+    /// The database's row of the data-plane NIC of a host, with its measured goodput.
+    [[nodiscard]] record::NicRow nic_row(std::int32_t host, const PortGoodput& port, std::int64_t run) const;
+    /// A host's monotonic time as the controller's.
+    [[nodiscard]] Nanoseconds to_controller_clock(std::int32_t host, Nanoseconds there);
+
+private:
+    Session(const scenarios::Plan& plan, Options options) : plan_(plan), options_(std::move(options)) {}
+    [[nodiscard]] Result<void> start_agents();
+    [[nodiscard]] Result<void> init_agents();
+    [[nodiscard]] Result<void> start_ranks();
+    [[nodiscard]] Result<void> record_cluster(record::Recorder& recorder, std::int64_t run);
+
+    const scenarios::Plan& plan_;
+    Options options_;
+    std::unique_ptr<lab::Lab> lab_;
+    std::unique_ptr<AgentPool> agents_;
+    launch::Json peers_ = launch::Json::array(); ///< data-plane addresses of all ranks
+    std::vector<std::int64_t> rank_pids_;
+    std::int64_t next_plan_id_ = 1;
+};
+
+} // namespace railbreak::controller

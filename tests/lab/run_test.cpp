@@ -1,0 +1,197 @@
+// The whole program, run as a user runs it: a scenario in the lab, its report, its refusals, and what is left when any
+// of its processes is killed while a fault is in force.
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/record/reader.hpp"
+#include "tests/lab/support/railbreak_process.hpp"
+
+namespace railbreak::tests {
+namespace {
+
+/// Short, with a cap in force for most of its time. The lease is the shortest there is.
+constexpr const char* kScenario = R"(
+railbreak: 1
+name: killed
+cluster: {hosts: 4, rate: 200Mbit/s}
+workload:
+  collective: allreduce
+  bytes: 2MiB
+  dtype: float32
+  algorithms: [ring, optcc]
+  iterations: {warmup: 1, steady: 2, degraded: 4, recovered: 2}
+  iteration_timeout: 10s
+lease: 2s
+faults:
+  - name: half
+    kind: cap
+    target: {host: 2, nic: 0}
+    direction: both
+    fraction: 1/2
+    during: degraded
+)";
+constexpr Nanoseconds kLease = std::chrono::seconds(2);
+constexpr Nanoseconds kPatience = std::chrono::seconds(60);
+
+class Run : public ::testing::Test {
+protected:
+    void SetUp() override {
+        const Finished probe = run_railbreak(home(), {"lab", "up", "probe", "--hosts", "2"});
+        if (probe.status.code == 3) {
+            GTEST_SKIP() << "no lab here: " << probe.err;
+        }
+        ASSERT_EQ(probe.status.code, 0) << probe.err;
+        ASSERT_EQ(run_railbreak(home(), {"lab", "down", "probe"}).status.code, 0);
+        std::ofstream(scenario_path()) << kScenario;
+    }
+
+    [[nodiscard]] const std::filesystem::path& home() const { return folder_.path(); }
+    [[nodiscard]] std::string scenario_path() const { return (home() / "killed.yaml").string(); }
+
+    /// Everything of the run is gone, the database is whole, and the next run passes.
+    void expect_as_before(const std::vector<std::string>& namespaces_before) {
+        const std::vector<RunProcess> left = wait_until_none(home(), 3 * kLease);
+        for (const RunProcess& process : left) {
+            ADD_FAILURE() << "left over: " << process.role << " pid " << process.pid;
+        }
+        EXPECT_EQ(network_namespaces(), namespaces_before);
+        Result<record::RunReader> reader = record::RunReader::open_readonly(home() / "runs.db");
+        ASSERT_TRUE(reader) << reader.error().to_line();
+        Result<record::RunData> data = reader->load_run("latest");
+        ASSERT_TRUE(data) << data.error().to_line();
+    }
+
+    /// Iterations that the progress lines reported as finished are in the database.
+    void expect_reported_iterations_stored(const std::string& progress) {
+        Result<record::RunReader> reader = record::RunReader::open_readonly(home() / "runs.db");
+        ASSERT_TRUE(reader) << reader.error().to_line();
+        Result<record::RunData> data = reader->load_run("latest");
+        ASSERT_TRUE(data) << data.error().to_line();
+        for (const char* phase : {"steady", "degraded", "recovered"}) {
+            for (const char* algorithm : {"ring", "optcc"}) {
+                for (int i = 1; i <= 4; ++i) {
+                    const std::string line = std::string(algorithm) + " " + phase + " " + std::to_string(i) + "/";
+                    const bool reported = progress.find(line) != std::string::npos;
+                    const bool stored = std::any_of(
+                        data->iterations.begin(), data->iterations.end(), [&](const record::IterationRow& row) {
+                            return row.algorithm == algorithm && row.phase == phase && row.iteration == i;
+                        });
+                    EXPECT_TRUE(!reported || stored) << line << " was reported and is not in the database";
+                }
+            }
+        }
+    }
+
+    /// Starts the scenario, waits until the cap is in force, then for a random moment of the degraded phase.
+    [[nodiscard]] std::unique_ptr<RailbreakProcess> run_into_the_fault(std::mt19937& random) {
+        auto process = std::make_unique<RailbreakProcess>(home(), std::vector<std::string>{"run", scenario_path()});
+        EXPECT_TRUE(process->wait_for_stderr("ring degraded 1/", kPatience)) << process->err();
+        (void)::poll(nullptr, 0, static_cast<int>(random() % 600)); // the random moment that the test is about
+        return process;
+    }
+
+    void kill_role_in_the_fault(const std::string& role, unsigned seed);
+
+    TemporaryFolder folder_;
+};
+
+void Run::kill_role_in_the_fault(const std::string& role, unsigned seed) {
+    std::mt19937 random(seed);
+    const std::vector<std::string> before = network_namespaces();
+    for (int round = 0; round < 10; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round));
+        std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+        std::vector<RunProcess> victims = processes_of(home());
+        std::erase_if(victims, [&](const RunProcess& candidate) { return candidate.role != role; });
+        ASSERT_FALSE(victims.empty()) << "no process plays the role " << role;
+        ASSERT_EQ(::kill(victims[random() % victims.size()].pid, SIGKILL), 0);
+        const std::optional<Finished> finished = process->finish(kPatience);
+        ASSERT_TRUE(finished) << "railbreak run hangs after the death of its " << role << ": " << process->err();
+        if (role != "run") {
+            EXPECT_NE(finished->status.code, 0) << finished->err;
+            EXPECT_FALSE(finished->status.signalled) << finished->status.describe();
+            EXPECT_NE(finished->err.find("railbreak: "), std::string::npos) << finished->err;
+        }
+        expect_as_before(before);
+        expect_reported_iterations_stored(process->err());
+    }
+    const Finished next = run_railbreak(home(), {"run", scenario_path()}, kPatience);
+    EXPECT_EQ(next.status.code, 0) << next.err << next.out;
+    expect_as_before(before);
+}
+
+TEST_F(Run, PassesReportsItselfAgainAndLeavesNothing) {
+    const std::vector<std::string> before = network_namespaces();
+    const Finished run = run_railbreak(home(), {"run", scenario_path()}, kPatience);
+    ASSERT_EQ(run.status.code, 0) << run.err << run.out;
+    EXPECT_NE(run.out.find("VERDICT"), std::string::npos);
+    expect_as_before(before);
+    expect_reported_iterations_stored(run.err);
+
+    const Finished report = run_railbreak(home(), {"report", "latest"});
+    EXPECT_EQ(report.out, run.out);
+    const Finished json = run_railbreak(home(), {"report", "latest", "--json"});
+    const nlohmann::json parsed = nlohmann::json::parse(json.out, nullptr, false);
+    ASSERT_TRUE(parsed.is_object());
+    EXPECT_EQ(parsed.at("schema"), "railbreak-run-report");
+}
+
+TEST_F(Run, InterruptedRevertsAndExitsWithFour) {
+    const std::vector<std::string> before = network_namespaces();
+    std::mt19937 random(11);
+    std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+    launch::send_signal(process->child(), SIGINT);
+    const std::optional<Finished> finished = process->finish(kPatience);
+    ASSERT_TRUE(finished) << process->err();
+    EXPECT_EQ(finished->status.code, 4) << finished->err;
+    EXPECT_NE(finished->out.find("aborted"), std::string::npos) << finished->out;
+    expect_as_before(before);
+    Result<record::RunData> data = record::RunReader::open_readonly(home() / "runs.db")->load_run("latest");
+    ASSERT_TRUE(data);
+    for (const record::InjectionRow& injection : data->injections) {
+        EXPECT_NE(injection.restored_at, 0) << injection.name;
+    }
+}
+
+TEST_F(Run, KilledControllerLeavesNothing) {
+    kill_role_in_the_fault("run", 1);
+}
+
+TEST_F(Run, KilledAgentEndsTheRunAndLeavesNothing) {
+    kill_role_in_the_fault("agent", 2);
+}
+
+TEST_F(Run, KilledRankEndsTheRunAndLeavesNothing) {
+    kill_role_in_the_fault("rank", 3);
+}
+
+TEST_F(Run, KilledGuardEndsTheRunAndLeavesNothing) {
+    kill_role_in_the_fault("guard", 4);
+}
+
+TEST_F(Run, ControllerAndAgentKilledTogetherLeaveNothing) {
+    std::mt19937 random(5);
+    const std::vector<std::string> before = network_namespaces();
+    for (int round = 0; round < 10; ++round) {
+        std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+        for (const RunProcess& victim : processes_of(home())) {
+            if (victim.role == "run" || victim.role == "agent") {
+                ::kill(victim.pid, SIGKILL);
+            }
+        }
+        ASSERT_TRUE(process->finish(kPatience)) << process->err();
+        expect_as_before(before);
+    }
+}
+
+} // namespace
+} // namespace railbreak::tests

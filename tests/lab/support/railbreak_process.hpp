@@ -1,0 +1,71 @@
+// The real binary, run as a user runs it, with a state folder and a database of its own. The state folder's path is in
+// the environment of every process that belongs to the run, guards and keepers included: that is how they are found.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/launch/child.hpp"
+
+namespace railbreak::tests {
+
+/// A folder that is removed at the end of its life.
+class TemporaryFolder {
+public:
+    TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    ~TemporaryFolder();
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+/// What a finished process left.
+struct Finished {
+    launch::ExitStatus status;
+    std::string out;
+    std::string err;
+};
+
+/// One invocation of the binary.
+class RailbreakProcess {
+public:
+    /// Starts `railbreak ARGUMENTS` with RAILBREAK_STATE_DIR and RAILBREAK_DB inside `home`.
+    RailbreakProcess(const std::filesystem::path& home, const std::vector<std::string>& arguments);
+    ~RailbreakProcess();
+
+    /// Reads output until stderr holds `text`, the process has ended, or the patience is over; true: it is there.
+    bool wait_for_stderr(const std::string& text, Nanoseconds patience);
+    /// Reads output until the process has ended. Nothing when it does not end in time.
+    std::optional<Finished> finish(Nanoseconds patience);
+    [[nodiscard]] const launch::Child& child() const { return child_; }
+    [[nodiscard]] const std::string& err() const { return err_; }
+
+private:
+    void read_output(Nanoseconds budget);
+    launch::Child child_;
+    std::string out_;
+    std::string err_;
+};
+
+/// Runs to the end; a process that does not end in time fails the test by an exit code of -1.
+[[nodiscard]] Finished run_railbreak(const std::filesystem::path& home, const std::vector<std::string>& arguments,
+                                     Nanoseconds patience = std::chrono::seconds(60));
+
+/// A process of a run, found by its environment.
+struct RunProcess {
+    pid_t pid = -1;
+    std::string role; ///< first word after the program name: "agent", "rank", "guard", "run"; or the process's comm
+};
+[[nodiscard]] std::vector<RunProcess> processes_of(const std::filesystem::path& home);
+/// Waits until none is left; returns those that are still there.
+[[nodiscard]] std::vector<RunProcess> wait_until_none(const std::filesystem::path& home, Nanoseconds patience);
+/// Inodes of all network namespaces that processes of this machine are in.
+[[nodiscard]] std::vector<std::string> network_namespaces();
+
+} // namespace railbreak::tests
