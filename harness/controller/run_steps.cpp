@@ -21,10 +21,8 @@ constexpr Nanoseconds kProbeSpan = std::chrono::milliseconds(500);
 constexpr int kBaselineProbes = 3;
 /// What a flow costs a port besides its bytes, and the delay between its last byte leaving and being usable. Kernel
 /// TCP on capped virtual links; they steer the choice of the number of segments, never a bound or a verdict.
-constexpr Nanoseconds kFlowOverhead = std::chrono::microseconds(60);
-constexpr Nanoseconds kFlowLatency = std::chrono::milliseconds(2);
-/// Iterations of each form when one algorithm has several to choose from.
-constexpr std::int32_t kComparisonIterations = 1;
+constexpr Nanoseconds kFlowOverhead = std::chrono::microseconds(30);
+constexpr Nanoseconds kFlowLatency = std::chrono::milliseconds(1);
 
 /// A measured slowdown as a fraction with three decimals: finer than any measurement here.
 Rational to_slowdown(BitRate healthy, BitRate present) {
@@ -146,47 +144,82 @@ Result<void> RunSteps::degraded_phase(const std::string& algorithm, const Prepar
                       &faults);
 }
 
+/// One way in which an algorithm may run.
+struct Form {
+    std::string algorithm;
+    std::vector<std::pair<std::string, std::string>> options;
+    bool optional = false; ///< left out where it does not apply
+};
+
 /// The forms in which an algorithm may run on this damage. OptCC's schedule exists for a port that carries one flow at
-/// a time and for a port that ring and straggler share; which one is faster depends on the fabric, so both are tried.
-std::vector<std::string> forms_of(const std::string& algorithm) {
-    return algorithm == "optcc" ? std::vector<std::string>{"optcc", "optcc-shared"} : std::vector{algorithm};
+/// a time and for a port that ring and straggler share; on a mild slowdown, chunks may fill the straggler's idle time,
+/// which is the best there is when it fits and costly when it does not. Which is faster depends on the fabric, so they
+/// are tried and the fastest is kept.
+std::vector<Form> forms_of(const std::string& algorithm) {
+    if (algorithm != "optcc") {
+        return {{algorithm, {}}};
+    }
+    return {{"optcc", {}},
+            {"optcc", {{"plan", "star"}, {"k", "16"}}, true},
+            {"optcc", {{"plan", "star"}, {"k", "32"}}, true},
+            {"optcc-shared", {}}};
+}
+
+Result<std::vector<PreparedPlan>> RunSteps::candidates(const std::string& algorithm) {
+    std::vector<PreparedPlan> found;
+    for (const Form& form : forms_of(algorithm)) {
+        agent::PlanSpec spec = spec_for(form.algorithm, damaged_);
+        spec.request.options = form.options;
+        Result<collective::Plan> plan = agent::make_plan(spec);
+        if (!plan && form.optional) {
+            continue;
+        }
+        Result<PreparedPlan> prepared =
+            plan ? context_.session.prepare(spec) : Result<PreparedPlan>(fail(std::move(plan.error())));
+        if (!prepared) {
+            return fail(std::move(prepared.error()).during("preparing " + form.algorithm));
+        }
+        prepared->lanes = plan->schedule->lanes();
+        const auto same = [&](const PreparedPlan& other) { return other.schedule == prepared->schedule; };
+        if (std::none_of(found.begin(), found.end(), same)) {
+            found.push_back(std::move(*prepared));
+        }
+    }
+    return found;
 }
 
 Result<PreparedPlan> RunSteps::degraded_plan(const std::string& algorithm, const PreparedPlan& steady) {
-    std::vector<PreparedPlan> candidates;
-    for (const std::string& form : forms_of(algorithm)) {
-        Result<PreparedPlan> prepared = context_.session.prepare(spec_for(form, damaged_));
-        if (!prepared) {
-            return fail(std::move(prepared.error()).during("preparing " + form));
-        }
-        const bool known = std::any_of(candidates.begin(), candidates.end(), [&](const PreparedPlan& candidate) {
-            return candidate.schedule == prepared->schedule;
-        });
-        if (!known) {
-            candidates.push_back(std::move(*prepared));
-        }
+    Result<std::vector<PreparedPlan>> plans = candidates(algorithm);
+    if (!plans) {
+        return fail(std::move(plans.error()));
     }
-    if (candidates.front().schedule == steady.schedule) {
-        return candidates.front(); // warmed up already
+    if (plans->front().schedule == steady.schedule) {
+        return plans->front(); // nothing is degraded for this algorithm, and its connections are warm
     }
     std::size_t best = 0;
     Nanoseconds best_time = Nanoseconds::max();
-    std::int32_t iteration = 0;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-        // New connections start slowly: one iteration to warm each form up, then the ones that count.
-        Result<Nanoseconds> time = iterate(algorithm, to_string(Phase::kWarmup), ++warmups_, candidates[i], nullptr);
-        for (std::int32_t n = 0; time && candidates.size() > 1 && n < kComparisonIterations; ++n) {
-            time = iterate(algorithm, "comparison", ++iteration, candidates[i], nullptr);
-            if (time && *time < best_time) {
-                best_time = *time;
-                best = i;
-            }
+    std::int32_t tries = 0;
+    collective::Lane warm_lanes = 0;
+    for (std::size_t i = 0; i < plans->size(); ++i) {
+        const PreparedPlan& plan = (*plans)[i];
+        context_.progress.doing(fmt::format("{}: trying {}", algorithm, plan.schedule));
+        Result<Nanoseconds> time = Nanoseconds::zero();
+        if (plan.lanes > warm_lanes) { // new connections start slowly: one iteration that does not count
+            warm_lanes = plan.lanes;
+            time = iterate(algorithm, to_string(Phase::kWarmup), ++warmups_, plan, nullptr);
+        }
+        if (time && plans->size() > 1) {
+            time = iterate(algorithm, "comparison", ++tries, plan, nullptr);
         }
         if (!time) {
             return fail(std::move(time.error()));
         }
+        if (*time < best_time) {
+            best_time = *time;
+            best = i;
+        }
     }
-    return candidates[best];
+    return (*plans)[best];
 }
 
 Result<collective::Topology> RunSteps::measure_damage(FaultDriver& faults) {

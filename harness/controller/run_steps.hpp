@@ -34,6 +34,7 @@ private:
     [[nodiscard]] Result<void> one_algorithm(const std::string& algorithm);
     [[nodiscard]] Result<void> degraded_phase(const std::string& algorithm, const PreparedPlan& steady,
                                               FaultDriver& faults);
+    [[nodiscard]] Result<std::vector<PreparedPlan>> candidates(const std::string& algorithm);
     [[nodiscard]] Result<PreparedPlan> degraded_plan(const std::string& algorithm, const PreparedPlan& steady);
     [[nodiscard]] Result<collective::Topology> measure_damage(FaultDriver& faults);
     [[nodiscard]] Result<void> iterations(const std::string& algorithm, scenarios::Phase phase,

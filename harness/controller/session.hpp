@@ -28,6 +28,7 @@ struct PreparedPlan {
     std::string schedule; ///< Schedule::name(), equal on every rank
     Nanoseconds predicted{0};
     std::string reason;
+    collective::Lane lanes = 1; ///< of the schedule; set by whoever planned it
 };
 
 /// One rank's part of one iteration, on the controller's clock.
