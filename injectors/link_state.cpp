@@ -34,7 +34,7 @@ std::size_t family_header_size(int type) {
     case RTM_NEWADDR: return sizeof(ifaddrmsg);
     case RTM_NEWROUTE: return sizeof(rtmsg);
     case RTM_NEWNEIGH: return sizeof(ndmsg);
-    default: return 0;
+    default: return 0; // foreign enum: RTM_* of the kernel
     }
 }
 
@@ -302,7 +302,7 @@ std::string comparable_record(std::string_view message) {
         }
         drop(parts, {NDA_CACHEINFO, NDA_PROBES});
         break;
-    default: return {};
+    default: return {}; // foreign enum: RTM_* of the kernel
     }
     return put_together(parts);
 }

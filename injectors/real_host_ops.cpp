@@ -82,7 +82,7 @@ LinkRecord link_of(const nlmsghdr& message) {
                 link.kind = text_of(*kind);
             }
             break;
-        default: break;
+        default: break; // foreign enum: IFLA_* of the kernel
         }
     });
     return link;
