@@ -10,6 +10,12 @@ namespace railbreak::reports {
 
 using record::RunData;
 
+namespace {
+
+constexpr std::string_view kComparison = "comparison"; // the phase in which forms of an algorithm are tried
+
+} // namespace
+
 std::int64_t origin_ns(const RunData& data) {
     std::int64_t origin = std::numeric_limits<std::int64_t>::max();
     const auto take = [&](std::int64_t at) { origin = at > 0 ? std::min(origin, at) : origin; };
@@ -67,26 +73,59 @@ std::optional<Spread> receive_goodput(const RunData& data) {
     return spread_of(values);
 }
 
-std::optional<Comparison> compare_forms(const record::RunData& data) {
-    std::map<std::string, std::vector<double>> times; // by schedule
-    std::string algorithm;
+std::vector<std::string> schedules_of(const RunData& data, std::string_view algorithm, std::string_view phase) {
+    std::vector<std::string> names;
     for (const record::IterationRow& row : data.iterations) {
-        if (row.phase == "comparison" && row.error.empty() && row.duration_ns > 0) {
-            algorithm = row.algorithm;
+        if (row.algorithm == algorithm && row.phase == phase && !row.schedule.empty() &&
+            std::find(names.begin(), names.end(), row.schedule) == names.end()) {
+            names.push_back(row.schedule);
+        }
+    }
+    return names;
+}
+
+namespace {
+
+// The tried forms of one algorithm, the fastest first.
+std::vector<Form> forms_of(const RunData& data, std::string_view algorithm) {
+    std::map<std::string, std::vector<double>> times; // by schedule
+    for (const record::IterationRow& row : data.iterations) {
+        if (row.algorithm == algorithm && row.phase == kComparison && row.error.empty() && row.duration_ns > 0) {
             times[row.schedule].push_back(static_cast<double>(row.duration_ns));
         }
     }
-    if (times.size() < 2) {
-        return std::nullopt;
+    std::vector<Form> forms;
+    for (const auto& [schedule, values] : times) {
+        forms.push_back({schedule, record::median(values).value_or(0), 1});
     }
-    std::vector<std::pair<double, std::string>> forms;
-    for (auto& [schedule, values] : times) {
-        forms.emplace_back(record::median(values).value_or(0), schedule);
+    std::stable_sort(forms.begin(), forms.end(),
+                     [](const Form& a, const Form& b) { return a.time_median_ns < b.time_median_ns; });
+    for (Form& form : forms) {
+        form.over_fastest = form.time_median_ns / forms.front().time_median_ns;
     }
-    std::sort(forms.begin(), forms.end());
-    const auto& [faster_ns, faster] = forms.front();
-    const auto& [slower_ns, slower] = forms.back();
-    return Comparison{algorithm, faster, slower, faster_ns, slower_ns, slower_ns / faster_ns};
+    return forms;
+}
+
+} // namespace
+
+std::vector<Comparison> compare_forms(const RunData& data) {
+    std::vector<std::string> algorithms;
+    for (const record::IterationRow& row : data.iterations) {
+        if (row.phase == kComparison &&
+            std::find(algorithms.begin(), algorithms.end(), row.algorithm) == algorithms.end()) {
+            algorithms.push_back(row.algorithm);
+        }
+    }
+    std::vector<Comparison> comparisons;
+    for (const std::string& algorithm : algorithms) {
+        std::vector<Form> forms = forms_of(data, algorithm);
+        if (forms.size() >= 2) {
+            // What was kept is read from what ran, so that a report cannot claim a choice that was not made.
+            const std::vector<std::string> ran = schedules_of(data, algorithm, "degraded");
+            comparisons.push_back({algorithm, std::move(forms), ran.empty() ? "" : ran.front()});
+        }
+    }
+    return comparisons;
 }
 
 } // namespace railbreak::reports

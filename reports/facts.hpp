@@ -34,17 +34,24 @@ struct Spread {
 [[nodiscard]] std::optional<Spread> send_goodput(const record::RunData& data);
 [[nodiscard]] std::optional<Spread> receive_goodput(const record::RunData& data);
 
-/// Forms of one algorithm that were tried before its degraded phase, by the median time of their schedules: OptCC with
-/// ports that carry one flow at a time, and with ports that ring and straggler share. The faster one was kept.
+/// The names of the schedules that ran in an algorithm's phase, in the order of their first iteration.
+[[nodiscard]] std::vector<std::string> schedules_of(const record::RunData& data, std::string_view algorithm,
+                                                    std::string_view phase);
+
+/// One form of an algorithm, known by the name of its schedule.
+struct Form {
+    std::string schedule;
+    double time_median_ns = 0;
+    double over_fastest = 1; ///< its time over that of the fastest form
+};
+/// The forms of one algorithm that were tried on the damage before its degraded phase.
 struct Comparison {
     std::string algorithm;
-    std::string faster; ///< name of the schedule
-    std::string slower;
-    double faster_median_ns = 0;
-    double slower_median_ns = 0;
-    double slower_over_faster = 1;
+    std::vector<Form> forms; ///< the fastest first; at least two
+    std::string kept;        ///< schedule of the degraded phase; empty when that phase did not begin
 };
-/// From the iterations of phase "comparison"; nothing unless at least two schedules ran there.
-[[nodiscard]] std::optional<Comparison> compare_forms(const record::RunData& data);
+/// From the iterations of phase "comparison" without error, in the order of the run. An algorithm of which fewer than
+/// two forms ran there has no entry.
+[[nodiscard]] std::vector<Comparison> compare_forms(const record::RunData& data);
 
 } // namespace railbreak::reports

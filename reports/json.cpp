@@ -92,11 +92,12 @@ Json cluster_part(const RunData& data) {
                 {"hosts", std::move(hosts)}};
 }
 
-Json phases_part(const std::vector<record::PhaseStatistics>& statistics) {
+Json phases_part(const RunData& data, const std::vector<record::PhaseStatistics>& statistics) {
     Json phases = Json::array();
     for (const record::PhaseStatistics& entry : statistics) {
         phases.push_back({{"algorithm", entry.algorithm},
                           {"phase", entry.phase},
+                          {"schedules", schedules_of(data, entry.algorithm, entry.phase)},
                           {"iterations", entry.iterations},
                           {"failed", entry.failed},
                           {"wrong", entry.wrong},
@@ -198,15 +199,20 @@ Json verdicts_part(const RunData& data) {
     return verdicts;
 }
 
-Json comparison_part(const record::RunData& data) {
-    const std::optional<Comparison> comparison = compare_forms(data);
-    return comparison ? Json{{"algorithm", comparison->algorithm},
-                             {"faster", comparison->faster},
-                             {"slower", comparison->slower},
-                             {"faster_time_median_ns", comparison->faster_median_ns},
-                             {"slower_time_median_ns", comparison->slower_median_ns},
-                             {"slower_over_faster", comparison->slower_over_faster}}
-                      : Json(nullptr);
+Json comparison_part(const RunData& data) {
+    Json comparisons = Json::array();
+    for (const Comparison& comparison : compare_forms(data)) {
+        Json forms = Json::array();
+        for (const Form& form : comparison.forms) {
+            forms.push_back({{"schedule", form.schedule},
+                             {"time_median_ns", form.time_median_ns},
+                             {"over_fastest", form.over_fastest}});
+        }
+        comparisons.push_back({{"algorithm", comparison.algorithm},
+                               {"forms", std::move(forms)},
+                               {"kept", comparison.kept.empty() ? Json(nullptr) : Json(comparison.kept)}});
+    }
+    return comparisons;
 }
 
 std::string dumped(const Json& json) {
@@ -226,7 +232,7 @@ std::string run_json(const RunData& data) {
     report["reason"] = run != nullptr ? run->reason : "the run did not finish";
     report["run"] = run_part(data);
     report["cluster"] = cluster_part(data);
-    report["phases"] = phases_part(statistics);
+    report["phases"] = phases_part(data, statistics);
     report["comparison"] = comparison_part(data);
     report["bounds"] = bounds_part(data);
     report["injections"] = injections_part(data, origin);

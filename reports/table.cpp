@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
@@ -114,32 +117,101 @@ std::string phase_table(const std::vector<PhaseStatistics>& statistics) {
            "healthy: median of the ring's steady phase; exclusive, fluid: lower bounds in the two port models\n";
 }
 
-// The binding bounds, with the algorithms that share one on one line.
+std::string joined(const std::vector<std::string>& texts) {
+    return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// Which schedule ran in which phases, for the algorithms that did not run the same one all the time. What was tried
+// for comparison stands with the faults.
+std::string schedules_text(const RunData& data, const std::vector<PhaseStatistics>& statistics) {
+    struct Group {
+        std::string algorithm;
+        std::vector<std::string> schedules;
+        std::vector<std::string> phases;
+    };
+    std::vector<Group> groups;
+    for (const PhaseStatistics& entry : statistics) {
+        std::vector<std::string> schedules = schedules_of(data, entry.algorithm, entry.phase);
+        if (entry.phase == "comparison" || schedules.empty()) {
+            continue;
+        }
+        const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+            return group.algorithm == entry.algorithm && group.schedules == schedules;
+        });
+        if (same != groups.end()) {
+            same->phases.push_back(entry.phase);
+        } else {
+            groups.push_back({entry.algorithm, std::move(schedules), {entry.phase}});
+        }
+    }
+    std::string out;
+    for (const Group& group : groups) {
+        const auto of_algorithm = [&](const Group& other) { return other.algorithm == group.algorithm; };
+        if (std::count_if(groups.begin(), groups.end(), of_algorithm) > 1) {
+            out += wrapped(
+                printable(fmt::format("  {} {}: {}", group.algorithm, joined(group.phases), joined(group.schedules))),
+                4);
+        }
+    }
+    return out.empty() ? "" : "\nSchedules\n" + out;
+}
+
+// One binding bound as it is shown, and where it holds.
+struct ShownBound {
+    std::string algorithm;
+    std::vector<std::string> phases;
+    std::vector<std::string> cells; // what is shown of the bound itself
+};
+
+ShownBound shown(const record::BoundRow& bound) {
+    return {printable(bound.algorithm),
+            {printable(bound.phase)},
+            {bound.model, fmt::format("{:.3f}", static_cast<double>(bound.time_ns) / 1e6),
+             fmt::format("{:.4f}", bound.time_over_n), fmt::format("{:.3f}", bound.slowdown), printable(bound.name),
+             printable(bound.branch)}};
+}
+
+std::vector<std::string> cells_of(const ShownBound& bound) {
+    std::vector<std::string> cells{joined(bound.phases)};
+    cells.insert(cells.end(), bound.cells.begin(), bound.cells.end());
+    return cells;
+}
+
+// The binding bounds. Those that do not differ in the digits shown stand on one line: first the phases of an algorithm,
+// then the algorithms that have a bound in the same phases.
 std::string bounds_table(const RunData& data, const std::vector<PhaseStatistics>& statistics) {
-    std::vector<std::vector<std::string>> rows{
-        {"phase", "model", "time/ms", "T/n", "slowdown", "bound", "what binds", "algorithms"}};
+    std::vector<ShownBound> bounds;
     for (const std::string_view model : {"exclusive", "fluid"}) {
         for (const PhaseStatistics& entry : statistics) {
             const record::BoundRow* bound = record::binding_bound(data, entry.algorithm, entry.phase, model);
             if (bound == nullptr) {
                 continue;
             }
-            std::vector<std::string> row{printable(bound->phase),
-                                         bound->model,
-                                         fmt::format("{:.3f}", static_cast<double>(bound->time_ns) / 1e6),
-                                         fmt::format("{:.4f}", bound->time_over_n),
-                                         fmt::format("{:.3f}", bound->slowdown),
-                                         printable(bound->name),
-                                         printable(bound->branch),
-                                         printable(bound->algorithm)};
-            const auto same = std::find_if(rows.begin() + 1, rows.end(), [&](const std::vector<std::string>& other) {
-                return std::equal(row.begin(), row.end() - 1, other.begin());
+            ShownBound next = shown(*bound);
+            const auto same = std::find_if(bounds.begin(), bounds.end(), [&](const ShownBound& other) {
+                return other.algorithm == next.algorithm && other.cells == next.cells;
             });
-            if (same != rows.end()) {
-                same->back() += ", " + row.back();
+            if (same != bounds.end()) {
+                same->phases.push_back(next.phases.front());
             } else {
-                rows.push_back(std::move(row));
+                bounds.push_back(std::move(next));
             }
+        }
+    }
+    std::set<std::string> all;
+    std::map<std::vector<std::string>, std::vector<std::string>> algorithms; // by a row's other cells
+    for (const ShownBound& bound : bounds) {
+        all.insert(bound.algorithm);
+        algorithms[cells_of(bound)].push_back(bound.algorithm);
+    }
+    std::vector<std::vector<std::string>> rows{
+        {"phase", "model", "time/ms", "T/n", "slowdown", "bound", "what binds", "algorithms"}};
+    for (const ShownBound& bound : bounds) {
+        std::vector<std::string> row = cells_of(bound);
+        const std::vector<std::string>& sharing = algorithms[row];
+        if (sharing.front() == bound.algorithm) {
+            row.push_back(sharing.size() > 1 && sharing.size() == all.size() ? "all" : joined(sharing));
+            rows.push_back(std::move(row));
         }
     }
     return rows.size() > 1 ? "\nLower bounds\n" + aligned(rows, "llrrrlll", "  ") : "";
@@ -215,18 +287,21 @@ std::string faults_text(const RunData& data) {
     return out;
 }
 
+// "Forms of optcc tried on this damage: a 2.585 s (kept), b 2.606 s +0.8 %": every algorithm on its own line.
 std::string comparison_text(const RunData& data) {
-    const std::optional<Comparison> comparison = compare_forms(data);
-    if (!comparison) {
-        return "";
+    std::string out;
+    for (const Comparison& comparison : compare_forms(data)) {
+        std::string line = fmt::format("Forms of {} tried on this damage:", comparison.algorithm);
+        for (const Form& form : comparison.forms) {
+            const double more = (form.over_fastest - 1) * 100;
+            line += fmt::format(" {} {}{}{}{}", form.schedule, duration(form.time_median_ns),
+                                more > 0 ? fmt::format(" +{:.1f} %", more) : "",
+                                form.schedule == comparison.kept ? " (kept)" : "",
+                                &form != &comparison.forms.back() ? "," : "");
+        }
+        out += wrapped(printable(line), 2);
     }
-    return wrapped(
-        fmt::format("\nForms of {} tried on this damage: {} took {}, {} took {}, {:.1f} % less; the faster one "
-                    "was kept",
-                    comparison->algorithm, comparison->slower, duration(comparison->slower_median_ns),
-                    comparison->faster, duration(comparison->faster_median_ns),
-                    (1 - 1 / comparison->slower_over_faster) * 100),
-        2);
+    return out.empty() ? "" : "\n" + out;
 }
 
 std::string painted(std::string_view verdict, bool colour) {
@@ -279,8 +354,9 @@ std::string verdict_text(const RunData& data, bool colour) {
 
 std::string run_table(const RunData& data, const TextOptions& options) {
     const std::vector<PhaseStatistics> statistics = record::phase_statistics(data);
-    return header(data) + "\n" + phase_table(statistics) + bounds_table(data, statistics) + faults_text(data) +
-           comparison_text(data) + checks_text(data, options.colour) + verdict_text(data, options.colour);
+    return header(data) + "\n" + phase_table(statistics) + schedules_text(data, statistics) +
+           bounds_table(data, statistics) + faults_text(data) + comparison_text(data) +
+           checks_text(data, options.colour) + verdict_text(data, options.colour);
 }
 
 std::string list_table(const std::vector<record::RunSummary>& runs, const TextOptions& options) {

@@ -14,9 +14,10 @@ struct TextOptions {
     bool colour = false; ///< verdict words in colour (ANSI escapes)
 };
 
-/// A run as text: header, one row per algorithm and phase, the bounds by name, the evidence of each fault, the
-/// comparison of OptCC's two ways, the expectations, every check that did not pass, and at last the verdict with its
-/// reason ("VERDICT pass: ..."). Printable ASCII, at most 120 columns; the same data gives the same bytes.
+/// A run as text: header, one row per algorithm and phase, the schedules where an algorithm ran several, the bounds by
+/// name, the evidence of each fault, the forms of an algorithm that were tried on the damage, the expectations, every
+/// check that did not pass, and at last the verdict with its reason ("VERDICT pass: ..."). Printable ASCII, at most 120
+/// columns; the same data gives the same bytes.
 [[nodiscard]] std::string run_table(const record::RunData& data, const TextOptions& options = {});
 
 /// The list of runs as text, one line each, in the order given.

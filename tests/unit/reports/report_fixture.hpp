@@ -8,7 +8,7 @@
 
 namespace railbreak::reports {
 
-/// A run in which all went well.
+/// A run in which all went well. Three forms of optcc were tried, and it ran a ring while nothing was wrong.
 [[nodiscard]] record::RunData good_run();
 /// A run with a wrong result, a dead rank, a fault that was not seen and is not restored, and text that is not ASCII.
 [[nodiscard]] record::RunData bad_run();

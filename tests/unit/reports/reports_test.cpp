@@ -138,26 +138,96 @@ TEST(ListTable, ShowsEveryRunWithItsReason) {
     EXPECT_THAT(list_table(summaries(), {.colour = true}), HasSubstr("\x1b[1;32mpass\x1b[0m"));
 }
 
-TEST(Facts, CompareTheFormsThatWereTriedByTheirSchedules) {
+void add_try(record::RunData& data, const std::string& algorithm, const std::string& schedule, std::int64_t duration_ns,
+             const std::string& error = "") {
+    record::IterationRow row;
+    row.algorithm = algorithm;
+    row.phase = "comparison";
+    row.schedule = schedule;
+    row.duration_ns = duration_ns;
+    row.error = error;
+    data.iterations.push_back(row);
+}
+
+TEST(Facts, ListTheFormsThatWereTriedFromTheFastest) {
     record::RunData data = record::fixture_run();
-    EXPECT_EQ(compare_forms(data), std::nullopt) << "degraded iterations are no tries";
-    for (const auto& [schedule, duration_ns] : {std::pair("one-lane", 120), std::pair("two-lanes", 100)}) {
-        record::IterationRow row;
-        row.algorithm = "optcc";
-        row.phase = "comparison";
-        row.schedule = schedule;
-        row.duration_ns = duration_ns;
-        data.iterations.push_back(row);
-        if (duration_ns == 120) {
-            EXPECT_EQ(compare_forms(data), std::nullopt) << "one form alone is no comparison";
+    EXPECT_TRUE(compare_forms(data).empty()) << "degraded iterations are no tries";
+    add_try(data, "optcc", "slow", 150);
+    EXPECT_TRUE(compare_forms(data).empty()) << "one form alone is no comparison";
+    add_try(data, "optcc", "failed", 90, "no progress for 5 s");
+    EXPECT_TRUE(compare_forms(data).empty()) << "a failed try has no time";
+    add_try(data, "optcc", "optcc U", 100);
+    add_try(data, "optcc", "middle", 110);
+    add_try(data, "optcc", "middle", 130);
+    const std::vector<Comparison> comparisons = compare_forms(data);
+    ASSERT_EQ(comparisons.size(), 1U);
+    EXPECT_EQ(comparisons[0].algorithm, "optcc");
+    EXPECT_EQ(comparisons[0].kept, "optcc U") << "the schedule of the degraded iterations";
+    ASSERT_EQ(comparisons[0].forms.size(), 3U);
+    EXPECT_EQ(comparisons[0].forms[0].schedule, "optcc U");
+    EXPECT_EQ(comparisons[0].forms[0].over_fastest, 1.0);
+    EXPECT_EQ(comparisons[0].forms[1].schedule, "middle");
+    EXPECT_EQ(comparisons[0].forms[1].time_median_ns, 120.0);
+    EXPECT_DOUBLE_EQ(comparisons[0].forms[1].over_fastest, 1.2);
+    EXPECT_DOUBLE_EQ(comparisons[0].forms[2].over_fastest, 1.5);
+}
+
+TEST(Facts, CompareTheFormsOfEachAlgorithmByItself) {
+    record::RunData data;
+    add_try(data, "b", "b one", 100);
+    add_try(data, "a", "a one", 50);
+    add_try(data, "b", "b two", 80);
+    add_try(data, "a", "a two", 60);
+    const std::vector<Comparison> comparisons = compare_forms(data);
+    ASSERT_EQ(comparisons.size(), 2U);
+    EXPECT_EQ(comparisons[0].algorithm, "b") << "in the order of the run";
+    EXPECT_EQ(comparisons[0].forms[0].schedule, "b two");
+    EXPECT_EQ(comparisons[0].kept, "") << "no degraded iteration ran";
+    EXPECT_EQ(comparisons[1].forms[0].schedule, "a one");
+    EXPECT_THAT(run_table(data), Not(HasSubstr("(kept)")));
+    EXPECT_TRUE(nlohmann::json::parse(run_json(data)).at("comparison").at(0).at("kept").is_null());
+}
+
+TEST(Facts, NameTheSchedulesOfAPhaseInTheOrderOfTheirFirstUse) {
+    record::RunData data;
+    add_try(data, "optcc", "second", 1);
+    add_try(data, "optcc", "first", 1);
+    add_try(data, "optcc", "second", 1);
+    add_try(data, "optcc", "", 1);
+    add_try(data, "ring", "other", 1);
+    EXPECT_EQ(schedules_of(data, "optcc", "comparison"), (std::vector<std::string>{"second", "first"}));
+    EXPECT_TRUE(schedules_of(data, "optcc", "steady").empty());
+}
+
+TEST(RunTable, NamesTheSchedulesOnlyOfAnAlgorithmThatChangesThem) {
+    const std::string text = run_table(good_run());
+    EXPECT_THAT(text, HasSubstr("\n  optcc warmup, steady, recovered: ring(p=8)\n"
+                                "  optcc degraded: optcc-star(k=32,straggler=3)\n"));
+    EXPECT_THAT(text, Not(HasSubstr("  ring warmup")));
+    EXPECT_THAT(run_table(bad_run()), Not(HasSubstr("Schedules"))) << "each algorithm ran one schedule";
+}
+
+TEST(RunTable, ShowsABoundOnce) {
+    record::RunData data = good_run();
+    const auto lines_with = [](const std::string& text, std::string_view part) {
+        std::istringstream lines(text);
+        int count = 0;
+        for (std::string line; std::getline(lines, line);) {
+            count += line.find(part) != std::string::npos ? 1 : 0;
         }
+        return count;
+    };
+    EXPECT_EQ(lines_with(run_table(data), "Theorem 6"), 2) << "healthy and degraded";
+    for (auto& row : data.bounds) {
+        row.time_ns += row.algorithm == "optcc" && row.phase == "degraded" ? 50'000 : 0;
     }
-    const std::optional<Comparison> comparison = compare_forms(data);
-    ASSERT_TRUE(comparison.has_value());
-    EXPECT_EQ(comparison->algorithm, "optcc");
-    EXPECT_EQ(comparison->faster, "two-lanes");
-    EXPECT_EQ(comparison->slower, "one-lane");
-    EXPECT_DOUBLE_EQ(comparison->slower_over_faster, 1.2);
+    EXPECT_EQ(lines_with(run_table(data), "Theorem 6"), 3) << "another figure is another line";
+    for (auto& row : data.bounds) {
+        row.time_over_n += row.algorithm == "ring" && row.phase == "steady" ? 1 : 0;
+    }
+    const std::string text = run_table(data);
+    EXPECT_EQ(lines_with(text, "Theorem 6"), 5);
+    EXPECT_THAT(text, HasSubstr("optcc, optcc-shared\n")) << "in the same phases";
 }
 
 TEST(Text, WrapsAtSpacesAndCutsLongWords) {
