@@ -389,7 +389,7 @@ Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex,
     Error problem(ErrorKind::kTeardown, fmt::format("{} is not as it was before link down", link->name));
     bool equal = true;
     const auto differs = [&](std::string_view what, const std::string& value) {
-        static_cast<void>(std::move(problem).with(what, value));
+        problem.add_fact(what, value);
         equal = false;
     };
     if (((link->flags ^ former.flags) & IFF_UP) != 0) {

@@ -38,9 +38,9 @@ tl::unexpected<Error> kernel_failure(std::string_view what, int errno_value, con
     const char* description = ::strerrordesc_np(errno_value);
     Error error(kind, fmt::format("cannot {}: {}{}", what, description != nullptr ? description : "unknown error",
                                   words.empty() ? std::string() : fmt::format(" ({})", words)));
-    static_cast<void>(std::move(error).with("errno", name != nullptr ? name : std::to_string(errno_value)));
+    error.add_fact("errno", name != nullptr ? name : std::to_string(errno_value));
     if (!words.empty()) {
-        static_cast<void>(std::move(error).with("kernel", words));
+        error.add_fact("kernel", words);
     }
     return fail(std::move(error));
 }

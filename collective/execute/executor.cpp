@@ -18,7 +18,7 @@ struct Executor::Engines {
     std::vector<SendEngine> send;       ///< by lane
     std::vector<ReceiveEngine> receive; ///< by lane
 
-    explicit Engines(RunContext made) : context(std::move(made)) {
+    explicit Engines(const RunContext& made) : context(made) {
         for (Lane lane = 0; lane < context.schedule.lanes(); ++lane) {
             send.emplace_back(context, lane);
             receive.emplace_back(context, lane);
@@ -177,9 +177,9 @@ Error Executor::stalled_error(const Engines& engines) const {
         }
     }
     Error error(ErrorKind::kOutcome, fmt::format("rank {} stalled in {}: {}", self, schedule.name(), text));
-    static_cast<void>(std::move(error).with("rank", std::to_string(self)));
+    error.add_fact("rank", std::to_string(self));
     for (auto& [name, value] : facts) {
-        static_cast<void>(std::move(error).with(name, std::move(value)));
+        error.add_fact(name, std::move(value));
     }
     return error;
 }

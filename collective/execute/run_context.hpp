@@ -14,11 +14,11 @@ namespace railbreak::collective {
 /// Sizes that trade latency for calls.
 struct ExecutorOptions {
     /// A step that forwards data still arriving sends it in pieces of at least this size: the delay that each hop adds.
-    std::size_t forward_bytes = 32 * 1024;
+    std::size_t forward_bytes = std::size_t{32} * 1024;
     /// At most this much moves in one system call, so that no engine keeps the others waiting.
-    std::size_t call_bytes = 256 * 1024;
+    std::size_t call_bytes = std::size_t{256} * 1024;
     /// Staging buffer of a receiving engine that adds; small enough to stay in the second-level cache.
-    std::size_t staging_bytes = 128 * 1024;
+    std::size_t staging_bytes = std::size_t{128} * 1024;
 };
 
 /// Outlives the engines of its run. The vector is the rank's own, changed in place.
