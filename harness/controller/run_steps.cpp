@@ -293,6 +293,11 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
                              .digest = one.digest});
         }
     } else {
+        if (outcome.error().kind() != ErrorKind::kOutcome) {
+            // The harness broke off, not the system under test: no iteration took place, and the run says why it ended.
+            return fail(
+                std::move(outcome.error()).during(fmt::format("{} {} iteration {}", algorithm, phase, iteration)));
+        }
         row.error = outcome.error().to_line();
     }
     Result<std::int64_t> stored = context_.recorder.add_iteration(row, ranks);

@@ -2,6 +2,7 @@
 // of its processes is killed while a fault is in force.
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 
@@ -42,6 +43,12 @@ faults:
 constexpr Nanoseconds kLease = std::chrono::seconds(2);
 constexpr Nanoseconds kPatience = std::chrono::seconds(60);
 
+/// Random moments at which each role is killed: RAILBREAK_KILL_ROUNDS, else enough for a daily test.
+int kill_rounds() {
+    const char* wanted = std::getenv("RAILBREAK_KILL_ROUNDS");
+    return wanted != nullptr ? std::max(std::atoi(wanted), 1) : 2;
+}
+
 class Run : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -57,13 +64,13 @@ protected:
     [[nodiscard]] const std::filesystem::path& home() const { return folder_.path(); }
     [[nodiscard]] std::string scenario_path() const { return (home() / "killed.yaml").string(); }
 
-    /// Everything of the run is gone, the database is whole, and the next run passes.
-    void expect_as_before(const std::vector<std::string>& namespaces_before) {
+    /// Every process and every network namespace of the run is gone, and the database is whole.
+    void expect_as_before(const std::set<std::string>& namespaces_of_the_run) {
         const std::vector<RunProcess> left = wait_until_none(home(), 3 * kLease);
         for (const RunProcess& process : left) {
             ADD_FAILURE() << "left over: " << process.role << " pid " << process.pid;
         }
-        EXPECT_EQ(network_namespaces(), namespaces_before);
+        EXPECT_EQ(inhabited(namespaces_of_the_run), std::set<std::string>());
         Result<record::RunReader> reader = record::RunReader::open_readonly(home() / "runs.db");
         ASSERT_TRUE(reader) << reader.error().to_line();
         Result<record::RunData> data = reader->load_run("latest");
@@ -106,10 +113,11 @@ protected:
 
 void Run::kill_role_in_the_fault(const std::string& role, unsigned seed) {
     std::mt19937 random(seed);
-    const std::vector<std::string> before = network_namespaces();
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kill_rounds(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
         std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+        const std::set<std::string> namespaces = namespaces_of(home());
+        EXPECT_EQ(namespaces.size(), 4U) << "one for each host";
         std::vector<RunProcess> victims = processes_of(home());
         std::erase_if(victims, [&](const RunProcess& candidate) { return candidate.role != role; });
         ASSERT_FALSE(victims.empty()) << "no process plays the role " << role;
@@ -121,20 +129,19 @@ void Run::kill_role_in_the_fault(const std::string& role, unsigned seed) {
             EXPECT_FALSE(finished->status.signalled) << finished->status.describe();
             EXPECT_NE(finished->err.find("railbreak: "), std::string::npos) << finished->err;
         }
-        expect_as_before(before);
+        expect_as_before(namespaces);
         expect_reported_iterations_stored(process->err());
     }
     const Finished next = run_railbreak(home(), {"run", scenario_path()}, kPatience);
     EXPECT_EQ(next.status.code, 0) << next.err << next.out;
-    expect_as_before(before);
+    expect_as_before({});
 }
 
 TEST_F(Run, PassesReportsItselfAgainAndLeavesNothing) {
-    const std::vector<std::string> before = network_namespaces();
     const Finished run = run_railbreak(home(), {"run", scenario_path()}, kPatience);
     ASSERT_EQ(run.status.code, 0) << run.err << run.out;
     EXPECT_NE(run.out.find("VERDICT"), std::string::npos);
-    expect_as_before(before);
+    expect_as_before({});
     expect_reported_iterations_stored(run.err);
 
     const Finished report = run_railbreak(home(), {"report", "latest"});
@@ -146,15 +153,15 @@ TEST_F(Run, PassesReportsItselfAgainAndLeavesNothing) {
 }
 
 TEST_F(Run, InterruptedRevertsAndExitsWithFour) {
-    const std::vector<std::string> before = network_namespaces();
     std::mt19937 random(11);
     std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+    const std::set<std::string> namespaces = namespaces_of(home());
     launch::send_signal(process->child(), SIGINT);
     const std::optional<Finished> finished = process->finish(kPatience);
     ASSERT_TRUE(finished) << process->err();
     EXPECT_EQ(finished->status.code, 4) << finished->err;
     EXPECT_NE(finished->out.find("aborted"), std::string::npos) << finished->out;
-    expect_as_before(before);
+    expect_as_before(namespaces);
     Result<record::RunData> data = record::RunReader::open_readonly(home() / "runs.db")->load_run("latest");
     ASSERT_TRUE(data);
     for (const record::InjectionRow& injection : data->injections) {
@@ -180,16 +187,16 @@ TEST_F(Run, KilledGuardEndsTheRunAndLeavesNothing) {
 
 TEST_F(Run, ControllerAndAgentKilledTogetherLeaveNothing) {
     std::mt19937 random(5);
-    const std::vector<std::string> before = network_namespaces();
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < kill_rounds(); ++round) {
         std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+        const std::set<std::string> namespaces = namespaces_of(home());
         for (const RunProcess& victim : processes_of(home())) {
             if (victim.role == "run" || victim.role == "agent") {
                 ::kill(victim.pid, SIGKILL);
             }
         }
         ASSERT_TRUE(process->finish(kPatience)) << process->err();
-        expect_as_before(before);
+        expect_as_before(namespaces);
     }
 }
 

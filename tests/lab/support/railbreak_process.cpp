@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <set>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,6 +31,11 @@ std::string role_of(const std::filesystem::path& process) {
     std::string comm = read_file(process / "comm");
     comm.erase(comm.find_last_not_of('\n') + 1);
     return comm;
+}
+
+std::string netns_of(const std::filesystem::path& process) {
+    std::error_code ignored;
+    return std::filesystem::read_symlink(process / "ns/net", ignored).string();
 }
 
 bool is_pid(const std::string& name) {
@@ -149,18 +153,25 @@ std::vector<RunProcess> wait_until_none(const std::filesystem::path& home, Nanos
     return left;
 }
 
-std::vector<std::string> network_namespaces() {
-    std::set<std::string> inodes;
+std::set<std::string> namespaces_of(const std::filesystem::path& home) {
+    std::set<std::string> namespaces;
+    for (const RunProcess& process : processes_of(home)) {
+        namespaces.insert(netns_of("/proc/" + std::to_string(process.pid)));
+    }
+    namespaces.erase(netns_of("/proc/self"));
+    namespaces.erase("");
+    return namespaces;
+}
+
+std::set<std::string> inhabited(const std::set<std::string>& namespaces) {
+    std::set<std::string> found;
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-        if (is_pid(entry.path().filename().string())) {
-            const auto target = std::filesystem::read_symlink(entry.path() / "ns/net", ignored);
-            if (!target.empty()) {
-                inodes.insert(target.string());
-            }
+        if (is_pid(entry.path().filename().string()) && namespaces.contains(netns_of(entry.path()))) {
+            found.insert(netns_of(entry.path()));
         }
     }
-    return {inodes.begin(), inodes.end()};
+    return found;
 }
 
 } // namespace railbreak::tests

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,9 @@ struct RunProcess {
 [[nodiscard]] std::vector<RunProcess> processes_of(const std::filesystem::path& home);
 /// Waits until none is left; returns those that are still there.
 [[nodiscard]] std::vector<RunProcess> wait_until_none(const std::filesystem::path& home, Nanoseconds patience);
-/// Inodes of all network namespaces that processes of this machine are in.
-[[nodiscard]] std::vector<std::string> network_namespaces();
+/// Network namespaces ("net:[4026532247]") that the processes of a run are in, apart from this process's own.
+[[nodiscard]] std::set<std::string> namespaces_of(const std::filesystem::path& home);
+/// Those of the given namespaces that some process of the machine is in.
+[[nodiscard]] std::set<std::string> inhabited(const std::set<std::string>& namespaces);
 
 } // namespace railbreak::tests
