@@ -17,6 +17,7 @@
 #include "collective/algorithms/optcc.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -30,14 +31,13 @@ namespace {
 class OptccSchedule final : public Schedule {
 public:
     explicit OptccSchedule(const OptccParameters& parameters)
-        : p_(parameters), healthy_(parameters.ranks - 1), last_phase_(parameters.segments), layout_(parameters) {
-        const bool star = parameters.plan == OptccPlan::kStar;
-        streams_ = parameters.plan == OptccPlan::kBalanced ? PerPhase{2, 2, 2} : PerPhase{1, 2, 1};
-        // Straggler to node: download while there are segments, then the star chunk of the phase before.
-        downs_ = star ? PerPhase{1, 2, 1} : PerPhase{1, 1, 0};
-        // Node to straggler: upload of the segment before, then the star chunk of this phase.
-        ups_ = star ? PerPhase{1, 2, 1} : PerPhase{0, 1, 1};
-    }
+        : p_(parameters), healthy_(parameters.ranks - 1), last_phase_(parameters.segments), layout_(parameters),
+          streams_(parameters.plan == OptccPlan::kBalanced ? PerPhase{2, 2, 2} : PerPhase{1, 2, 1}),
+          // Straggler to node: download while there are segments, then the star chunk of the phase before.
+          downs_(parameters.plan == OptccPlan::kStar ? PerPhase{1, 2, 1} : PerPhase{1, 1, 0}),
+          // Node to straggler: upload of the segment before, then the star chunk of this phase.
+          ups_(parameters.plan == OptccPlan::kStar ? PerPhase{1, 2, 1} : PerPhase{0, 1, 1}),
+          send_shapes_{shape(0, ups_), shape(1, ups_)}, receive_shapes_{shape(0, downs_), shape(1, downs_)} {}
 
     [[nodiscard]] std::string name() const override {
         return fmt::format("optcc-{}{}(k={},straggler={})", p_.shared ? "shared-" : "", to_string(p_.plan), p_.segments,
@@ -51,26 +51,27 @@ public:
         if (rank == p_.straggler) {
             return lane == visit_lane() ? straggler_sends().count() : 0;
         }
-        return sends(node_of(rank), lane).count();
+        return send_shapes_[static_cast<std::size_t>(lane)].count();
     }
     [[nodiscard]] std::int64_t receive_count(Rank rank, Lane lane) const override {
         if (rank == p_.straggler) {
             return lane == visit_lane() ? straggler_receives().count() : 0;
         }
-        return receives(node_of(rank), lane).count();
+        return receive_shapes_[static_cast<std::size_t>(lane)].count();
     }
 
     [[nodiscard]] Step send_step(Rank rank, Lane lane, std::int64_t index) const override {
         if (rank == p_.straggler) {
-            return straggler_send(straggler_sends().locate(index));
+            const Place place = straggler_sends().locate(index);
+            return make_step(rank_of(place.window), visit_down(place, place.window), straggler_needs(place));
         }
         const std::int64_t node = node_of(rank);
         const std::int64_t link = wrap(node + 1);
         const Place place = sends(node, lane).locate(index);
-        Step step = place.pause ? visit_up(place, link) : ring_hop(place, link);
-        step.peer = place.pause ? p_.straggler : rank_of(link);
-        step.after = needs(place, node);
-        return step;
+        if (place.pause) {
+            return make_step(p_.straggler, visit_up(place, link), needs(place, node));
+        }
+        return make_step(rank_of(link), ring_hop(place, link), needs(place, node));
     }
 
     /// Receive steps wait for no send. A rank's own values of an element are overwritten only by the finished sum of
@@ -78,15 +79,14 @@ public:
     [[nodiscard]] Step receive_step(Rank rank, Lane lane, std::int64_t index) const override {
         if (rank == p_.straggler) {
             const Place place = straggler_receives().locate(index);
-            Step step = visit_up(place, place.window);
-            step.peer = rank_of(wrap(place.window - 1));
-            return step;
+            return make_step(rank_of(wrap(place.window - 1)), visit_up(place, place.window), {});
         }
         const std::int64_t node = node_of(rank);
         const Place place = receives(node, lane).locate(index);
-        Step step = place.pause ? visit_down(place, node) : ring_hop(place, node);
-        step.peer = place.pause ? p_.straggler : rank_of(wrap(node - 1));
-        return step;
+        if (place.pause) {
+            return make_step(p_.straggler, visit_down(place, node), {});
+        }
+        return make_step(rank_of(wrap(node - 1)), ring_hop(place, node), {});
     }
 
 private:
@@ -101,6 +101,18 @@ private:
         std::int64_t stream;
     };
 
+    /// What a step carries. A Step is put together from it in one go: changing members of a Step and copying it
+    /// afterwards makes the processor wait for its own stores.
+    struct Cargo {
+        Slice slice;
+        Stage stage;
+        Combine combine;
+    };
+
+    static Step make_step(Rank peer, const Cargo& cargo, const PrefixCounts& after) {
+        return {peer, cargo.slice, cargo.stage, cargo.combine, after};
+    }
+
     [[nodiscard]] bool balanced() const { return p_.plan == OptccPlan::kBalanced; }
     [[nodiscard]] Lane ring_lane() const { return 0; }
     [[nodiscard]] Lane visit_lane() const { return p_.shared ? 1 : 0; }
@@ -113,12 +125,16 @@ private:
         return static_cast<Rank>(node < p_.straggler ? node : node + 1);
     }
 
-    [[nodiscard]] LinkQueue queue(std::int64_t link, Lane lane, const PerPhase& pauses) const {
-        return {healthy_, p_.segments, link, lane == ring_lane() ? streams_ : PerPhase{},
+    [[nodiscard]] LinkShape shape(Lane lane, const PerPhase& pauses) const {
+        return {healthy_, p_.segments, lane == ring_lane() ? streams_ : PerPhase{},
                 lane == visit_lane() ? pauses : PerPhase{}};
     }
-    [[nodiscard]] LinkQueue sends(std::int64_t node, Lane lane) const { return queue(wrap(node + 1), lane, ups_); }
-    [[nodiscard]] LinkQueue receives(std::int64_t node, Lane lane) const { return queue(node, lane, downs_); }
+    [[nodiscard]] LinkQueue sends(std::int64_t node, Lane lane) const {
+        return {send_shapes_[static_cast<std::size_t>(lane)], wrap(node + 1)};
+    }
+    [[nodiscard]] LinkQueue receives(std::int64_t node, Lane lane) const {
+        return {receive_shapes_[static_cast<std::size_t>(lane)], node};
+    }
     [[nodiscard]] StragglerQueue straggler_sends() const { return {healthy_, p_.segments, downs_}; }
     [[nodiscard]] StragglerQueue straggler_receives() const { return {healthy_, p_.segments, ups_}; }
 
@@ -143,14 +159,11 @@ private:
         return unit <= 1 ? Reduction{0, unit} : Reduction{unit - 1, 0};
     }
 
-    [[nodiscard]] Step ring_hop(const Place& place, std::int64_t link) const {
+    [[nodiscard]] Cargo ring_hop(const Place& place, std::int64_t link) const {
         const Stream what = stream(place.phase, place.entry);
         const std::int64_t section = wrap(what.gather ? link - place.window : link - 1 - place.window);
-        Step step;
-        step.slice = layout_.ring_part(what.unit, section);
-        step.stage = what.gather ? Stage::kAllGather : Stage::kReduceScatter;
-        step.combine = what.gather ? Combine::kCopy : Combine::kReduce;
-        return step;
+        return {layout_.ring_part(what.unit, section), what.gather ? Stage::kAllGather : Stage::kReduceScatter,
+                what.gather ? Combine::kCopy : Combine::kReduce};
     }
 
     [[nodiscard]] bool is_star_up(const Place& place) const { return place.entry == (place.phase == 0 ? 0 : 1); }
@@ -158,44 +171,29 @@ private:
         return place.entry == (place.phase == last_phase_ ? 0 : 1);
     }
 
-    [[nodiscard]] Step visit_up(const Place& place, std::int64_t link) const {
-        Step step;
+    [[nodiscard]] Cargo visit_up(const Place& place, std::int64_t link) const {
         if (is_star_up(place)) {
-            step.slice = layout_.star_chunk(place.phase);
-            step.stage = Stage::kStarUp;
-            step.combine = Combine::kReduce;
-        } else {
-            step.slice = layout_.segment_part(place.phase - 1, link);
-            step.stage = Stage::kUpload;
-            step.combine = Combine::kCopy;
+            return {layout_.star_chunk(place.phase), Stage::kStarUp, Combine::kReduce};
         }
-        return step;
+        return {layout_.segment_part(place.phase - 1, link), Stage::kUpload, Combine::kCopy};
     }
 
-    [[nodiscard]] Step visit_down(const Place& place, std::int64_t link) const {
-        Step step;
+    [[nodiscard]] Cargo visit_down(const Place& place, std::int64_t link) const {
         if (is_star_down(place)) {
-            step.slice = layout_.star_chunk(place.phase - 1);
-            step.stage = Stage::kStarDown;
-            step.combine = Combine::kCopy;
-        } else {
-            step.slice = layout_.segment_part(place.phase, wrap(link + 1));
-            step.stage = Stage::kDownload;
-            step.combine = Combine::kReduce;
+            return {layout_.star_chunk(place.phase - 1), Stage::kStarDown, Combine::kCopy};
         }
-        return step;
+        return {layout_.segment_part(place.phase, wrap(link + 1)), Stage::kDownload, Combine::kReduce};
     }
 
-    [[nodiscard]] Step straggler_send(const Place& place) const {
-        Step step = visit_down(place, place.window);
-        step.peer = rank_of(place.window);
-        if (step.stage == Stage::kStarDown) {
+    /// The receive steps whose data a send step of the straggler carries: its own values need none.
+    [[nodiscard]] PrefixCounts straggler_needs(const Place& place) const {
+        PrefixCounts after{};
+        if (is_star_down(place)) {
             // The chunk is summed when the node of the last window of the phase before has added its part.
             const std::int64_t phase = place.phase - 1;
-            step.after[static_cast<std::size_t>(visit_lane())] =
-                straggler_receives().index(phase, healthy_ - 1, phase == 0 ? 0 : 1) + 1;
+            need(after, visit_lane(), straggler_receives().index(phase, healthy_ - 1, phase == 0 ? 0 : 1));
         }
-        return step;
+        return after;
     }
 
     /// The receive steps whose data a send step of a healthy node carries.
@@ -238,6 +236,8 @@ private:
     PerPhase streams_;
     PerPhase downs_;
     PerPhase ups_;
+    std::array<LinkShape, kMaxLanes> send_shapes_;
+    std::array<LinkShape, kMaxLanes> receive_shapes_;
 };
 
 } // namespace

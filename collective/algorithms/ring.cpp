@@ -16,7 +16,7 @@ namespace {
 
 class RingSchedule final : public Schedule {
 public:
-    RingSchedule(Rank ranks, std::int64_t elements) : ranks_(ranks), elements_(elements) {}
+    RingSchedule(Rank ranks, std::int64_t elements) : ranks_(ranks), elements_(elements), sections_(elements, ranks) {}
 
     [[nodiscard]] std::string name() const override { return fmt::format("ring(p={})", ranks_); }
     [[nodiscard]] Rank ranks() const override { return ranks_; }
@@ -49,7 +49,7 @@ private:
         const bool reducing = index < ranks_ - 1;
         const std::int64_t section = reducing ? wrap(head - 1 - index) : wrap(head - (index - (ranks_ - 1)));
         Step step;
-        step.slice = split_part(elements_, ranks_, section);
+        step.slice = sections_.part(section);
         step.stage = reducing ? Stage::kReduceScatter : Stage::kAllGather;
         step.combine = reducing ? Combine::kReduce : Combine::kCopy;
         return step;
@@ -57,6 +57,7 @@ private:
 
     Rank ranks_;
     std::int64_t elements_;
+    EvenSplit sections_;
 };
 
 } // namespace

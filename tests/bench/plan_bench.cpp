@@ -23,11 +23,13 @@ void walk_rank(benchmark::State& state) {
     std::int64_t steps = 0;
     for (auto _ : state) {
         const auto plan = schedule(static_cast<OptccPlan>(state.range(0)), state.range(1), state.range(2));
-        steps = plan->send_count(0, 0) + plan->receive_count(0, 0);
-        for (std::int64_t i = 0; i < plan->send_count(0, 0); ++i) {
+        const std::int64_t sends = plan->send_count(0, 0);
+        const std::int64_t receives = plan->receive_count(0, 0);
+        steps = sends + receives;
+        for (std::int64_t i = 0; i < sends; ++i) {
             benchmark::DoNotOptimize(plan->send_step(0, 0, i));
         }
-        for (std::int64_t i = 0; i < plan->receive_count(0, 0); ++i) {
+        for (std::int64_t i = 0; i < receives; ++i) {
             benchmark::DoNotOptimize(plan->receive_step(0, 0, i));
         }
     }
