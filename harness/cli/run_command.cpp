@@ -12,6 +12,7 @@
 #include "harness/record/location.hpp"
 #include "harness/record/reader.hpp"
 #include "reports/json.hpp"
+#include "reports/repeat.hpp"
 #include "reports/table.hpp"
 
 namespace railbreak::cli {
@@ -26,24 +27,20 @@ struct RunArguments {
     std::string on = "lab";
 };
 
-/// Prints the report of a finished run on stdout.
-Result<void> print_report(const CommonOptions& common, const std::string& run_id) {
+/// A finished run as the database holds it.
+Result<record::RunData> read_back(const CommonOptions& common, const std::string& run_id) {
     Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
-    if (!reader) {
-        return fail(std::move(reader.error()));
-    }
-    Result<record::RunData> data = reader->load_run(run_id);
-    if (!data) {
-        return fail(std::move(data.error()));
-    }
-    const std::string text =
-        common.json ? reports::run_json(*data) : reports::run_table(*data, {.colour = wants_colour(STDOUT_FILENO)});
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-    return {};
+    return reader ? reader->load_run(run_id) : Result<record::RunData>(fail(std::move(reader.error())));
 }
 
-int run_one(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario) {
+void print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+}
+
+/// One run; its rows are appended to `finished`. Returns the exit code.
+int run_one(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario,
+            std::vector<record::RunData>& finished) {
     controller::Progress progress(::isatty(STDERR_FILENO) == 1);
     const controller::RunOptions options{.executable = common.executable,
                                          .database = common.database,
@@ -55,13 +52,36 @@ int run_one(const CommonOptions& common, const RunArguments& arguments, const sc
         progress.end_line();
         return tell(result.error());
     }
-    if (Result<void> printed = print_report(common, result->run_id); !printed) {
-        return tell(printed.error());
+    Result<record::RunData> data = read_back(common, result->run_id);
+    if (!data) {
+        return tell(data.error());
     }
+    finished.push_back(std::move(*data));
     if (result->exit_code != 0) {
         fmt::print(stderr, "railbreak: {}: {}\n", result->run_id, result->reason);
     }
     return result->exit_code;
+}
+
+/// Whether an exit code forbids to go on: refused, aborted or not torn down, nothing further may run on this cluster.
+bool must_stop(int exit_code) {
+    return exit_code >= 3;
+}
+
+/// All repeats of one scenario, and their report on stdout.
+int run_repeats(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario) {
+    int worst = 0;
+    std::vector<record::RunData> finished;
+    for (std::int32_t i = 0; i < arguments.repeat && !must_stop(worst); ++i) {
+        worst = std::max(worst, run_one(common, arguments, scenario, finished));
+    }
+    if (arguments.repeat > 1) {
+        print(common.json ? reports::repeat_json(finished) : reports::repeat_table(finished));
+    } else if (!finished.empty()) {
+        print(common.json ? reports::run_json(finished.front())
+                          : reports::run_table(finished.front(), {.colour = wants_colour(STDOUT_FILENO)}));
+    }
+    return worst;
 }
 
 int run(CommonOptions& common, const RunArguments& arguments) {
@@ -79,11 +99,9 @@ int run(CommonOptions& common, const RunArguments& arguments) {
     }
     int worst = 0;
     for (const scenarios::Scenario& scenario : scenarios) {
-        for (std::int32_t i = 0; i < arguments.repeat; ++i) {
-            worst = std::max(worst, run_one(common, arguments, scenario));
-            if (worst >= 3) {
-                return worst; // refused, aborted or not torn down: nothing further may run on this cluster
-            }
+        worst = std::max(worst, run_repeats(common, arguments, scenario));
+        if (must_stop(worst)) {
+            break;
         }
     }
     return worst;
@@ -97,7 +115,7 @@ void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose)
     command->add_option("SCENARIO", arguments->scenarios, "Scenario files (YAML), - for standard input")->required();
     command->add_option("--on", arguments->on, "Cluster to run on: lab")->capture_default_str();
     command->add_option("--seed", arguments->seed, "Seed of every random choice")->capture_default_str();
-    command->add_option("--repeat", arguments->repeat, "Run each scenario so many times")
+    command->add_option("--repeat", arguments->repeat, "Run each scenario so many times and report the spread")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
     command->add_flag("--no-faults", arguments->no_faults, "Measure only; apply no fault");
