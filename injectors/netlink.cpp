@@ -25,7 +25,7 @@
 namespace railbreak::injectors {
 namespace {
 
-constexpr std::size_t kRoom = 16 * 1024; ///< of a message: far above any request that railbreak builds
+constexpr std::size_t kRoom = std::size_t{16} * 1024; ///< of a message: far above any request that railbreak builds
 constexpr auto kAnswerBudget = std::chrono::seconds(5);
 constexpr int kDumpAttempts = 8;
 constexpr int kLargestErrno = 4095;

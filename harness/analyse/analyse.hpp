@@ -21,7 +21,7 @@ namespace railbreak::analyse {
 inline constexpr double kBoundTolerance = 0.005;
 
 /// What an idle token-bucket shaper lets through at once, as the lab sets it: a time may be shorter by that much too.
-inline constexpr std::int64_t kShaperBurstBytes = 16 * 1024;
+inline constexpr std::int64_t kShaperBurstBytes = std::int64_t{16} * 1024;
 
 /// The goodput of a capped port may differ from what the cap should leave by this share.
 inline constexpr double kGoodputTolerance = 0.10;

@@ -15,8 +15,8 @@ using launch::RpcMessage;
 namespace {
 
 /// Lines before the hello come from login shells and banners; so much of them is kept for the error text.
-constexpr std::size_t kNoiseBytesMax = 64 * 1024;
-constexpr std::size_t kStderrTailBytes = 8 * 1024;
+constexpr std::size_t kNoiseBytesMax = std::size_t{64} * 1024;
+constexpr std::size_t kStderrTailBytes = std::size_t{8} * 1024;
 
 } // namespace
 
