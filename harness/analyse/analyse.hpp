@@ -20,8 +20,9 @@ namespace railbreak::analyse {
 /// computed from is itself measured.
 inline constexpr double kBoundTolerance = 0.005;
 
-/// What an idle token-bucket shaper lets through at once, as the lab sets it: a time may be shorter by that much too.
-inline constexpr std::int64_t kShaperBurstBytes = std::int64_t{16} * 1024;
+/// What an idle token-bucket shaper lets through at once, as the lab sets it: its burst of 16 kB, and one aggregate of
+/// 32 kB that may overdraw it (htb sends while there is any token left). A time may be shorter by that much too.
+inline constexpr std::int64_t kShaperBurstBytes = std::int64_t{16 + 32} * 1024;
 
 /// The goodput of a capped port may differ from what the cap should leave by this share.
 inline constexpr double kGoodputTolerance = 0.10;

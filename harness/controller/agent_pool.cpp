@@ -24,10 +24,14 @@ namespace {
 /// The loop never sleeps longer than this, so that a lost wake-up costs little.
 constexpr Nanoseconds kLongestPoll = std::chrono::milliseconds(500);
 
-/// An Error that tells of a cause ranks before one that tells of its consequence at another host.
+/// A rank that lost its connection to a peer tells of the consequence; the peer's own error is the cause. The smaller
+/// the weight, the more an Error says.
 int weight(const Error& error) {
-    const bool consequence = std::any_of(error.facts().begin(), error.facts().end(),
-                                         [](const auto& fact) { return fact.first == "consequence"; });
+    const auto lost_its_peer = [](const auto& fact) {
+        return fact.first == "errno" && (fact.second == "EOF" || fact.second == "ECONNRESET" ||
+                                         fact.second == "EPIPE" || fact.second == "ECONNABORTED");
+    };
+    const bool consequence = std::any_of(error.facts().begin(), error.facts().end(), lost_its_peer);
     return (consequence ? 10 : 0) + (error.kind() == ErrorKind::kOutcome ? 0 : 1);
 }
 
@@ -85,7 +89,9 @@ Result<Json> AgentPool::call(std::int32_t host, std::string_view method, const J
     std::optional<Result<Json>> reply;
     const std::string what = fmt::format("{} on host {}", method, link(host).name());
     const auto arrived = [&] {
-        reply = reply ? std::move(reply) : take_reply(host, *id);
+        if (!reply) {
+            reply = take_reply(host, *id);
+        }
         return reply.has_value();
     };
     if (Result<void> waited = wait_until(arrived, deadline, what); !waited) {

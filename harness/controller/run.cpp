@@ -190,7 +190,9 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
                         .expected_digest = *expected,
                         .guard_lost = guard_lost});
         done = steps.baseline();
-        done = done ? steps.all_algorithms() : std::move(done);
+        if (done) {
+            done = steps.all_algorithms();
+        }
     }
     if (!done) {
         ending.failure = std::move(done.error());

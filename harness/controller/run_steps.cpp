@@ -102,8 +102,12 @@ Result<void> RunSteps::one_algorithm(const std::string& algorithm) {
     }
     event("plan", fmt::format("{} steady: {} ({})", algorithm, steady->schedule, steady->reason));
     Result<void> done = store_bounds(algorithm, Phase::kSteady, healthy);
-    done = done ? iterations(algorithm, Phase::kWarmup, *steady, counts.warmup, nullptr) : std::move(done);
-    done = done ? iterations(algorithm, Phase::kSteady, *steady, counts.steady, nullptr) : std::move(done);
+    if (done) {
+        done = iterations(algorithm, Phase::kWarmup, *steady, counts.warmup, nullptr);
+    }
+    if (done) {
+        done = iterations(algorithm, Phase::kSteady, *steady, counts.steady, nullptr);
+    }
     if (!done) {
         return done;
     }
@@ -115,9 +119,13 @@ Result<void> RunSteps::one_algorithm(const std::string& algorithm) {
         }
         // Whatever happened: the faults end here. The first error is the one that is told.
         Result<void> reverted = faults.revert_all();
-        done = done ? std::move(reverted) : std::move(done);
+        if (done) {
+            done = std::move(reverted);
+        }
     }
-    done = done ? store_bounds(algorithm, Phase::kRecovered, healthy) : std::move(done);
+    if (done) {
+        done = store_bounds(algorithm, Phase::kRecovered, healthy);
+    }
     return done ? iterations(algorithm, Phase::kRecovered, *steady, counts.recovered, nullptr) : std::move(done);
 }
 
@@ -277,6 +285,9 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
     };
     Result<IterationOutcome> outcome =
         context_.session.iterate(plan, context_.session.plan().workload.iteration_timeout, on_start);
+    if (context_.guard_lost) { // its faults were lifted in the middle: the time means nothing
+        return tl::unexpected<Error>(*context_.guard_lost);
+    }
     std::vector<record::RankIterationRow> ranks;
     if (outcome) {
         row.started_at = outcome->started_at.count();
@@ -311,9 +322,6 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
         if (Result<void> settled = faults->settle_timed_faults(); !settled) {
             return fail(std::move(settled.error()));
         }
-    }
-    if (context_.guard_lost) {
-        return tl::unexpected<Error>(*context_.guard_lost);
     }
     return outcome->duration;
 }

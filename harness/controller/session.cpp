@@ -47,9 +47,15 @@ Result<std::unique_ptr<Session>> Session::open(const scenarios::Plan& plan, cons
     }
     session->lab_ = std::make_unique<lab::Lab>(std::move(*lab));
     Result<void> ready = session->start_agents();
-    ready = ready ? session->init_agents() : std::move(ready);
-    ready = ready ? session->start_ranks() : std::move(ready);
-    ready = ready ? session->record_cluster(recorder, run) : std::move(ready);
+    if (ready) {
+        ready = session->init_agents();
+    }
+    if (ready) {
+        ready = session->start_ranks();
+    }
+    if (ready) {
+        ready = session->record_cluster(recorder, run);
+    }
     if (!ready) {
         (void)session->close();
         return fail(std::move(ready.error()));

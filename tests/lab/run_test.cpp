@@ -127,7 +127,10 @@ void Run::kill_role_in_the_fault(const std::string& role, unsigned seed) {
         if (role != "run") {
             EXPECT_NE(finished->status.code, 0) << finished->err;
             EXPECT_FALSE(finished->status.signalled) << finished->status.describe();
-            EXPECT_NE(finished->err.find("railbreak: "), std::string::npos) << finished->err;
+            const std::size_t reason = finished->err.rfind("railbreak: ");
+            ASSERT_NE(reason, std::string::npos) << finished->err;
+            EXPECT_NE(finished->err.find(role, reason), std::string::npos)
+                << "the reason does not tell of the " << role << ": " << finished->err.substr(reason);
         }
         expect_as_before(namespaces);
         expect_reported_iterations_stored(process->err());
