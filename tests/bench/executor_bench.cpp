@@ -3,6 +3,7 @@
 //
 //     executor_bench --ranks 4 --bytes 64MiB                          over the loopback interface
 //     executor_bench --namespaces h0,h1,h2 --addresses 10.0.0.1,...   between namespaces that exist already
+//     executor_bench --lab NAME --ranks 4                             between the first hosts of a lab that is up
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -28,6 +29,7 @@
 #include "collective/execute/links.hpp"
 #include "collective/execute/probe.hpp"
 #include "collective/transport/tcp_transport.hpp"
+#include "harness/lab/lab.hpp"
 #include "kernels/digest.hpp"
 #include "kernels/fill.hpp"
 
@@ -45,6 +47,10 @@ struct Settings {
     int warm_up = 2;
     std::vector<std::string> namespaces;
     std::vector<std::string> addresses;
+    std::string lab;
+    bool times = false; ///< also print every iteration's time
+    Rank rank = -1;     ///< of a rank that was started anew inside a lab host, with
+    int socket = -1;    ///< its end of the socket pair
     TcpTuning tuning;
     ExecutorOptions options;
 };
@@ -117,6 +123,33 @@ void enter_namespace(const std::string& name) {
     if (!fd.valid() || ::setns(fd.get(), CLONE_NEWNET) != 0) {
         give_up("cannot enter the network namespace " + name);
     }
+}
+
+/// Starts this program anew in a lab host: the lab's door takes a command.
+[[noreturn]] void run_rank_in_lab(const Settings& settings, Rank rank, int parent, std::vector<std::string> command) {
+    if (::fcntl(parent, F_SETFD, 0) != 0) { // to be inherited
+        give_up("cannot hand over a socket");
+    }
+    command.front() = "/proc/self/exe";
+    for (const auto& word :
+         {std::string("--rank"), std::to_string(rank), std::string("--socket"), std::to_string(parent)}) {
+        command.push_back(word);
+    }
+    must(lab::lab_exec(settings.lab, fmt::format("h{}", rank), command));
+    give_up("cannot enter the lab");
+}
+
+/// Addresses of the lab's hosts on their first rail.
+std::vector<std::string> lab_addresses(const std::string& name) {
+    std::vector<std::string> addresses;
+    for (const lab::LabSummary& summary : must(lab::lab_list())) {
+        if (summary.spec.name == name) {
+            for (const lab::LabHost& host : lab::hosts_of(summary.spec)) {
+                addresses.push_back(host.nics.front().address);
+            }
+        }
+    }
+    return addresses;
 }
 
 Deadline patient() {
@@ -210,6 +243,7 @@ void run_parent(const Settings& settings, const std::vector<UniqueFd>& ranks) {
     const double bits = static_cast<double>(must(parse_byte_count(settings.bytes)).bytes()) * 8.0;
     const double healthy = 2.0 * (p - 1.0) / p * bits / static_cast<double>(fastest);
     std::vector<double> ratios;
+    std::string times;
     double cpu = 0;
     double waits = 0;
     bool right = true;
@@ -219,6 +253,7 @@ void run_parent(const Settings& settings, const std::vector<UniqueFd>& ranks) {
             continue;
         }
         ratios.push_back(seconds_of(reports) / healthy);
+        times += fmt::format(" {:.3f}", seconds_of(reports) * 1e3);
         for (const Report& report : reports) {
             cpu += static_cast<double>(report.cpu_ns) / 1e9 / settings.iterations;
             waits += static_cast<double>(report.waits) / p / settings.iterations;
@@ -232,9 +267,12 @@ void run_parent(const Settings& settings, const std::vector<UniqueFd>& ranks) {
                static_cast<double>(slowest) / 1e6, static_cast<double>(fastest) / 1e6, ratios.front(),
                ratios[ratios.size() / 2], ratios.back(), ratios[ratios.size() / 2] * healthy * 1e3, healthy * 1e3, cpu,
                waits, right ? "right" : "WRONG");
+    if (settings.times) {
+        fmt::print("times_ms{} {}\n", times, right ? "right" : "WRONG");
+    }
 }
 
-int run(const Settings& settings) {
+int run(const Settings& settings, const std::vector<std::string>& command) {
     std::vector<UniqueFd> sockets;
     std::vector<pid_t> children;
     for (Rank rank = 0; rank < settings.ranks; ++rank) {
@@ -247,6 +285,9 @@ int run(const Settings& settings) {
         const pid_t child = ::fork();
         if (child == 0) {
             sockets.clear();
+            if (!settings.lab.empty()) {
+                run_rank_in_lab(settings, rank, child_end.get(), command);
+            }
             run_rank(settings, rank, child_end.get());
             ::_exit(0);
         }
@@ -277,6 +318,10 @@ int main(int argc, char** argv) {
     app.add_option("--warm-up", settings.warm_up);
     app.add_option("--namespaces", settings.namespaces)->delimiter(',');
     app.add_option("--addresses", settings.addresses)->delimiter(',');
+    app.add_option("--lab", settings.lab, "name of a lab that is up");
+    app.add_flag("--times", settings.times, "print the time of every iteration");
+    app.add_option("--rank", settings.rank)->group("");
+    app.add_option("--socket", settings.socket)->group("");
     app.add_option("--lowat", settings.tuning.notsent_lowat_bytes);
     app.add_option("--sndbuf", settings.tuning.send_buffer_bytes);
     app.add_option("--rcvbuf", settings.tuning.receive_buffer_bytes);
@@ -285,6 +330,16 @@ int main(int argc, char** argv) {
     app.add_option("--call", settings.options.call_bytes);
     app.add_option("--staging", settings.options.staging_bytes);
     CLI11_PARSE(app, argc, argv);
+    if (settings.rank >= 0) {
+        railbreak::collective::run_rank(settings, settings.rank, settings.socket);
+        return 0;
+    }
+    std::vector<std::string> command(argv, argv + argc);
+    if (!settings.lab.empty()) {
+        settings.addresses = railbreak::collective::lab_addresses(settings.lab);
+        settings.addresses.resize(static_cast<std::size_t>(settings.ranks));
+        command.push_back(fmt::format("--addresses={}", fmt::join(settings.addresses, ",")));
+    }
     settings.addresses.resize(static_cast<std::size_t>(settings.ranks), "127.0.0.1");
-    return railbreak::collective::run(settings);
+    return railbreak::collective::run(settings, command);
 }
