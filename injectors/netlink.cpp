@@ -204,6 +204,8 @@ nlattr* NetlinkMessage::begin_nest(int attribute) {
     return nest;
 }
 
+// It changes the message behind the pointer, so it is not const.
+// NOLINTNEXTLINE(readability-make-member-function-const)
 void NetlinkMessage::end_nest(nlattr* nest) {
     // nla_nest_end() drops an empty nest; kernels read an empty one as "present", so it is closed by hand.
     const auto* end = reinterpret_cast<const char*>(header()) + NLMSG_ALIGN(header()->nlmsg_len);

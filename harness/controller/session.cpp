@@ -157,7 +157,7 @@ Result<PreparedPlan> Session::prepare(const agent::PlanSpec& spec) {
     const Json params{
         {"plan_id", id}, {"plan", agent::to_json(spec)}, {"peers", peers_}, {"timeout_ns", kConnectTimeout.count()}};
     Result<std::vector<Json>> replies = agents_->call_all(
-        "rank.prepare", [&](std::int32_t) { return params; }, Deadline::after(2 * kConnectTimeout));
+        "rank.prepare", [&](std::int32_t) { return Json(params); }, Deadline::after(2 * kConnectTimeout));
     if (!replies) {
         return fail(std::move(replies.error()));
     }
@@ -188,7 +188,7 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
     const Json params{{"plan_id", plan.id}, {"timeout_ns", timeout.count()}};
     // The ranks keep the timeout themselves and name the stalled step; the controller waits a little longer.
     Result<std::vector<Json>> replies = agents_->call_all(
-        "rank.run", [&](std::int32_t) { return params; }, Deadline::after(timeout + std::chrono::seconds(5)));
+        "rank.run", [&](std::int32_t) { return Json(params); }, Deadline::after(timeout + std::chrono::seconds(5)));
     if (!replies) {
         return fail(std::move(replies.error()));
     }
@@ -220,7 +220,7 @@ Result<std::vector<PortGoodput>> Session::probe(Nanoseconds span) {
                       {"peers", peers_},
                       {"timeout_ns", std::max<Nanoseconds>(50 * span, kConnectTimeout).count()}};
     Result<std::vector<Json>> replies = agents_->call_all(
-        "rank.probe", [&](std::int32_t) { return params; }, Deadline::after(50 * span + 2 * kConnectTimeout));
+        "rank.probe", [&](std::int32_t) { return Json(params); }, Deadline::after(50 * span + 2 * kConnectTimeout));
     if (!replies) {
         return fail(std::move(replies.error()));
     }
