@@ -79,8 +79,9 @@ run_mpi() { # [--mca OPTION VALUE]...
     # when it knows; here each host seems to have all of them.
     [ "$(nproc)" -ge "$ranks" ] || set -- --mca mpi_yield_when_idle 1 "$@"
     [ "$(id -u)" -ne 0 ] || set -- --allow-run-as-root "$@"
-    limited "$RAILBREAK" lab exec "$RAILBREAK_BENCH_LAB" h0 -- mpirun --host "$(IFS=,; echo "${hosts[*]}")" -n "$ranks" \
-        --bind-to none --mca plm_rsh_agent "$here/enter_lab_host.sh" --mca oob_tcp_if_include rail0 \
+    limited "$RAILBREAK" lab exec "$RAILBREAK_BENCH_LAB" h0 -- \
+        mpirun --host "$(IFS=,; echo "${hosts[*]}")" -n "$ranks" --bind-to none \
+        --mca plm_rsh_agent "$here/enter_lab_host.sh" --mca oob_tcp_if_include rail0 \
         --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include rail0 "$@" \
         "$bench/mpi_allreduce" --bytes "$bytes" --iterations "$iterations" --warm-up "$warm_up"
 }
@@ -124,7 +125,8 @@ measure() { # NAME
         { echo "$1 failed:" && tail -n5 "$log"; } >&2
         return 1
     fi
-    ms=$(tail -n1 "$log" | tr ' ' '\n' | grep '^[0-9]' | sort -n | awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
+    ms=$(tail -n1 "$log" | tr ' ' '\n' | grep '^[0-9]' | sort -n |
+        awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
 }
 
 # Reads "NAME ms" lines, tab-separated, one block of all names per round. Prints a table: time, and time over that of

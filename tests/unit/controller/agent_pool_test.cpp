@@ -115,8 +115,8 @@ TEST_F(AgentPoolTest, ALineThatIsNoMessageEndsTheConversation) {
 
 TEST_F(AgentPoolTest, OfManyErrorsTheOneThatSaysMostIsTold) {
     const std::string outcome = R"({\"kind\":\"outcome\",\"message\":\"rank 1 died\",\"facts\":[],\"advice\":\"\"})";
-    const std::string follow =
-        R"({\"kind\":\"outcome\",\"message\":\"peer closed\",\"facts\":[[\"peer\",\"1\"],[\"errno\",\"ECONNRESET\"]],\"advice\":\"\"})";
+    const std::string follow = R"({\"kind\":\"outcome\",\"message\":\"peer closed\",)"
+                               R"(\"facts\":[[\"peer\",\"1\"],[\"errno\",\"ECONNRESET\"]],\"advice\":\"\"})";
     for (const std::string& data : {follow, outcome, follow}) {
         add(std::string("echo '") + kHello +
             "'; while read -r line; do id=${line#*'\"id\":'}; id=${id%%,*}; "
