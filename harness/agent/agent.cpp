@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "base/console.hpp"
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "harness/agent/fault_service.hpp"
@@ -299,7 +300,7 @@ int Agent::undo_and_leave() {
         Result<Json> undone = faults_->close();
         if (!undone) {
             exit_code = 5;
-            fmt::print(stderr, "railbreak agent: {}\n", undone.error().to_line());
+            tell_user(fmt::format("railbreak agent: {}\n", undone.error().to_line()));
             report["error"] = undone.error().to_line();
         } else {
             report["reverted"] = *undone;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -32,6 +33,11 @@ void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& cho
 void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec
 void add_host_commands(CLI::App& app, CommonOptions& common, const Choose& choose);     ///< recover; agent, guard, rank
 
+/// Writes a result to stdout. A failure is kept for result_written().
+void print_result(std::string_view text);
+/// Flushes stdout; the Error when something that was printed did not arrive. A reader that closed its end early, as
+/// `| head` does, has what it wanted.
+[[nodiscard]] Result<void> result_written();
 /// Tells an Error in one line on stderr and gives the exit code of its kind.
 [[nodiscard]] int tell(const Error& error);
 /// Whether stdout (or stderr) is a terminal that wants colours: NO_COLOR and TERM=dumb are honoured.

@@ -17,20 +17,21 @@ namespace {
 
 void print_text(const injectors::RecoverReport& report) {
     for (const injectors::RecoveredFault& fault : report.faults) {
-        fmt::print("{} {} on {} (run {}, host {}): {}\n", to_string(fault.kind), fault.id, fault.nic, fault.run_id,
-                   fault.host_name, fault.error.empty() ? "undone and verified" : fault.error);
+        print_result(fmt::format("{} {} on {} (run {}, host {}): {}\n", to_string(fault.kind), fault.id, fault.nic,
+                                 fault.run_id, fault.host_name,
+                                 fault.error.empty() ? "undone and verified" : fault.error));
         for (const std::string& note : fault.notes) {
-            fmt::print("    {}\n", note);
+            print_result(fmt::format("    {}\n", note));
         }
     }
     for (const std::string& path : report.busy) {
-        fmt::print("{}: its run is alive, left alone\n", path);
+        print_result(fmt::format("{}: its run is alive, left alone\n", path));
     }
     for (const std::string& path : report.damaged) {
-        fmt::print("{}: a damaged tail was cut\n", path);
+        print_result(fmt::format("{}: a damaged tail was cut\n", path));
     }
     if (report.faults.empty()) {
-        fmt::print("nothing to undo\n");
+        print_result("nothing to undo\n");
     }
 }
 
@@ -52,7 +53,8 @@ nlohmann::json to_json(const injectors::RecoverReport& report) {
 
 int print_recovery(const CommonOptions& common, const injectors::RecoverReport& report) {
     if (common.json) {
-        fmt::print("{}\n", to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+        print_result(
+            fmt::format("{}\n", to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)));
     } else {
         print_text(report);
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/console.hpp"
 #include "base/units.hpp"
 #include "harness/analyse/verdict.hpp"
 #include "harness/cli/commands.hpp"
@@ -38,7 +39,8 @@ nlohmann::json to_json(const lab::LabSummary& summary) {
 }
 
 void print_json(const nlohmann::json& labs) {
-    fmt::print("{}\n", nlohmann::json{{"schema", "railbreak-labs"}, {"version", 1}, {"labs", labs}}.dump(2));
+    print_result(
+        fmt::format("{}\n", nlohmann::json{{"schema", "railbreak-labs"}, {"version", 1}, {"labs", labs}}.dump(2)));
 }
 
 int up(const CommonOptions& common, const UpArguments& arguments) {
@@ -58,10 +60,10 @@ int up(const CommonOptions& common, const UpArguments& arguments) {
     if (common.json) {
         print_json(nlohmann::json::array({to_json(*summary)}));
     } else {
-        fmt::print(
+        print_result(fmt::format(
             "lab {}: {} hosts h0..h{}, {} NIC(s) each at {}; enter one with: railbreak lab exec {} h0 -- COMMAND\n",
             summary->spec.name, summary->spec.hosts, summary->spec.hosts - 1, summary->spec.nics_per_host,
-            to_string(summary->spec.rate), summary->spec.name);
+            to_string(summary->spec.rate), summary->spec.name));
     }
     return 0;
 }
@@ -79,13 +81,13 @@ int down(const std::string& name, bool all) {
     int exit_code = 0;
     for (const lab::LabDownOutcome& outcome : *outcomes) {
         if (outcome.result) {
-            fmt::print("lab {}: down\n", outcome.name);
+            print_result(fmt::format("lab {}: down\n", outcome.name));
         } else {
             exit_code = std::max(exit_code, tell(outcome.result.error()));
         }
     }
     if (outcomes->empty()) {
-        fmt::print(stderr, "no lab is up\n");
+        tell_user("no lab is up\n");
     }
     return exit_code;
 }
@@ -103,14 +105,15 @@ int list(const CommonOptions& common) {
         print_json(array);
         return 0;
     }
-    fmt::print("{:<32} {:>5} {:>4} {:>12} {:>9} {:>9}  {}\n", "NAME", "HOSTS", "NICS", "RATE", "OWNER", "AGE", "STATE");
+    print_result(fmt::format("{:<32} {:>5} {:>4} {:>12} {:>9} {:>9}  {}\n", "NAME", "HOSTS", "NICS", "RATE", "OWNER",
+                             "AGE", "STATE"));
     for (const lab::LabSummary& summary : *labs) {
-        fmt::print("{:<32} {:>5} {:>4} {:>12} {:>9} {:>8}s  {}\n", summary.spec.name, summary.spec.hosts,
-                   summary.spec.nics_per_host, to_string(summary.spec.rate), summary.owner_pid,
-                   std::chrono::duration_cast<std::chrono::seconds>(summary.age).count(),
-                   !summary.alive ? "stale"
-                   : summary.kept ? "kept"
-                                  : "owned");
+        print_result(fmt::format("{:<32} {:>5} {:>4} {:>12} {:>9} {:>8}s  {}\n", summary.spec.name, summary.spec.hosts,
+                                 summary.spec.nics_per_host, to_string(summary.spec.rate), summary.owner_pid,
+                                 std::chrono::duration_cast<std::chrono::seconds>(summary.age).count(),
+                                 !summary.alive ? "stale"
+                                 : summary.kept ? "kept"
+                                                : "owned"));
     }
     return 0;
 }

@@ -1,11 +1,14 @@
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "base/console.hpp"
 #include "base/version.hpp"
 #include "harness/analyse/verdict.hpp"
 #include "harness/cli/commands.hpp"
@@ -14,8 +17,22 @@
 namespace railbreak::cli {
 
 int tell(const Error& error) {
-    fmt::print(stderr, "railbreak: {}\n", error.to_line());
+    tell_user(fmt::format("railbreak: {}\n", error.to_line()));
     return static_cast<int>(analyse::exit_code_of(error.kind()));
+}
+
+void print_result(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+Result<void> result_written() {
+    errno = 0;
+    const bool flushed = std::fflush(stdout) == 0;
+    if ((flushed && std::ferror(stdout) == 0) || errno == EPIPE) {
+        return {};
+    }
+    const std::string_view why = errno != 0 ? ::strerrordesc_np(errno) : "an earlier write failed";
+    return fail(ErrorKind::kInput, fmt::format("cannot write the result to standard output: {}", why));
 }
 
 bool wants_colour(int fd) {
@@ -72,10 +89,15 @@ int parse_and_run(int argc, char** argv) {
         if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
             return app.exit(error); // --help and --version
         }
-        fmt::print(stderr, "railbreak: {}; see railbreak --help\n", error.what());
+        tell_user(fmt::format("railbreak: {}; see railbreak --help\n", error.what()));
         return static_cast<int>(analyse::ExitCode::kUsage);
     }
-    return action ? action() : static_cast<int>(analyse::ExitCode::kUsage);
+    const int exit_code = action ? action() : static_cast<int>(analyse::ExitCode::kUsage);
+    if (const Result<void> written = result_written(); !written) {
+        const int lost = tell(written.error());
+        return exit_code != 0 ? exit_code : lost;
+    }
+    return exit_code;
 }
 
 } // namespace
@@ -83,6 +105,7 @@ int parse_and_run(int argc, char** argv) {
 } // namespace railbreak::cli
 
 int main(int argc, char** argv) {
+    railbreak::occupy_standard_descriptors();
     try {
         return railbreak::cli::parse_and_run(argc, argv);
     } catch (const std::exception& exception) {

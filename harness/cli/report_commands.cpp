@@ -15,10 +15,6 @@ namespace railbreak::cli {
 
 namespace {
 
-void print(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 int report(const CommonOptions& common, const std::string& which) {
     Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
@@ -28,7 +24,8 @@ int report(const CommonOptions& common, const std::string& which) {
     if (!data) {
         return tell(data.error());
     }
-    print(common.json ? reports::run_json(*data) : reports::run_table(*data, {.colour = wants_colour(STDOUT_FILENO)}));
+    print_result(common.json ? reports::run_json(*data)
+                             : reports::run_table(*data, {.colour = wants_colour(STDOUT_FILENO)}));
     return 0;
 }
 
@@ -41,7 +38,7 @@ int list(const CommonOptions& common, std::int32_t limit) {
     if (!runs) {
         return tell(runs.error());
     }
-    print(common.json ? reports::list_json(*runs) : reports::list_table(*runs));
+    print_result(common.json ? reports::list_json(*runs) : reports::list_table(*runs));
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/console.hpp"
 #include "collective/algorithm.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
@@ -34,8 +35,8 @@ Result<record::RunData> read_back(const CommonOptions& common, const std::string
 }
 
 void print(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    print_result(text);
+    std::fflush(stdout); // before the next line on stderr, and before the next run
 }
 
 /// One run; its rows are appended to `finished`. Returns the exit code.
@@ -58,7 +59,7 @@ int run_one(const CommonOptions& common, const RunArguments& arguments, const sc
     }
     finished.push_back(std::move(*data));
     if (result->exit_code != 0) {
-        fmt::print(stderr, "railbreak: {}: {}\n", result->run_id, result->reason);
+        tell_user(fmt::format("railbreak: {}: {}\n", result->run_id, result->reason));
     }
     return result->exit_code;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/console.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "scenarios/schema.hpp"
@@ -40,16 +41,16 @@ int validate(const CommonOptions& common, const std::vector<std::string>& paths)
         if (!scenario) {
             exit_code = exit_code_of_bad_input();
             for (const scenarios::Diagnostic& diagnostic : scenario.error()) {
-                fmt::print(stderr, "{}\n", diagnostic.to_line());
+                tell_user(fmt::format("{}\n", diagnostic.to_line()));
             }
         } else if (!common.json) {
-            fmt::print("{}: valid\n{}", path, scenarios::to_text(scenarios::summarise(*scenario)));
+            print_result(fmt::format("{}: valid\n{}", path, scenarios::to_text(scenarios::summarise(*scenario))));
         }
         results.push_back(to_json(path, scenario));
     }
     if (common.json) {
-        fmt::print("{}\n",
-                   nlohmann::json{{"schema", "railbreak-validate"}, {"version", 1}, {"files", results}}.dump(2));
+        print_result(fmt::format(
+            "{}\n", nlohmann::json{{"schema", "railbreak-validate"}, {"version", 1}, {"files", results}}.dump(2)));
     }
     return exit_code;
 }
@@ -66,7 +67,7 @@ void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& c
     schema->callback([choose] {
         choose([] {
             const std::string_view text = scenarios::scenario_schema_json();
-            std::fwrite(text.data(), 1, text.size(), stdout);
+            print_result(text);
             return 0;
         });
     });

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/console.hpp"
 #include "collective/algorithm.hpp"
 #include "harness/analyse/verdict.hpp"
 #include "harness/record/location.hpp"
@@ -34,7 +35,7 @@ std::optional<scenarios::Scenario> read_scenario(const std::string& path) {
         return std::move(*scenario);
     }
     for (const scenarios::Diagnostic& diagnostic : scenario.error()) {
-        fmt::print(stderr, "{}\n", diagnostic.to_line());
+        tell_user(fmt::format("{}\n", diagnostic.to_line()));
     }
     return std::nullopt;
 }

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/console.hpp"
 #include "base/units.hpp"
 
 namespace railbreak::controller {
@@ -249,9 +250,9 @@ void AgentPool::read_signals() {
             interrupted_by_ = fmt::format("SIG{}", name != nullptr ? name : "?");
         }
         if (signals_seen_ == 1) {
-            fmt::print(stderr, "\n{}: reverting every fault, then ending\n", interrupted_by_);
+            tell_user(fmt::format("\n{}: reverting every fault, then ending\n", interrupted_by_));
         } else {
-            fmt::print(stderr, "still reverting; hosts revert by themselves within {}\n", to_string(lease_));
+            tell_user(fmt::format("still reverting; hosts revert by themselves within {}\n", to_string(lease_)));
         }
     }
 }
