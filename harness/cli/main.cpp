@@ -58,6 +58,16 @@ std::string version_text() {
                        build.compiler, build.build_type);
 }
 
+/// What is wrong with the command line. Where a command is missing because a word is none, CLI11 tells only the former.
+std::string reason_of(const CLI::App& app, const CLI::ParseError& error) {
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::RequiredError) || unknown.empty()) {
+        return error.what();
+    }
+    return fmt::format("there is no {} \"{}\"", unknown.front().starts_with('-') ? "option" : "command",
+                       unknown.front());
+}
+
 int parse_and_run(int argc, char** argv) {
     CommonOptions common;
     common.command_line = join_command_line(argc, argv);
@@ -89,7 +99,7 @@ int parse_and_run(int argc, char** argv) {
         if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
             return app.exit(error); // --help and --version
         }
-        tell_user(fmt::format("railbreak: {}; see railbreak --help\n", error.what()));
+        tell_user(fmt::format("railbreak: {}; see railbreak --help\n", reason_of(app, error)));
         return static_cast<int>(analyse::ExitCode::kUsage);
     }
     const int exit_code = action ? action() : static_cast<int>(analyse::ExitCode::kUsage);

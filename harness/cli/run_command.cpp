@@ -1,4 +1,6 @@
+#include <charconv>
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 #include <unistd.h>
@@ -27,6 +29,17 @@ struct RunArguments {
     bool no_faults = false;
     std::string on = "lab";
 };
+
+/// Empty for a decimal number of 64 bits. CLI11 alone wraps -1 around and cuts what is too large.
+std::string what_is_wrong_with_seed(const std::string& text) {
+    std::uint64_t seed = 0;
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, seed);
+    return error == std::errc() && stopped == end
+               ? ""
+               : fmt::format("\"{}\" is no seed; allowed: a whole number from 0 to {}", text,
+                             std::numeric_limits<std::uint64_t>::max());
+}
 
 /// A finished run as the database holds it.
 Result<record::RunData> read_back(const CommonOptions& common, const std::string& run_id) {
@@ -115,7 +128,9 @@ void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose)
     auto arguments = std::make_shared<RunArguments>();
     command->add_option("SCENARIO", arguments->scenarios, "Scenario files (YAML), - for standard input")->required();
     command->add_option("--on", arguments->on, "Cluster to run on: lab")->capture_default_str();
-    command->add_option("--seed", arguments->seed, "Seed of every random choice")->capture_default_str();
+    command->add_option("--seed", arguments->seed, "Seed of every random choice")
+        ->check(CLI::Validator(what_is_wrong_with_seed, ""))
+        ->capture_default_str();
     command->add_option("--repeat", arguments->repeat, "Run each scenario so many times and report the spread")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
