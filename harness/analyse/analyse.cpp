@@ -16,8 +16,6 @@ using record::VerdictRow;
 
 namespace {
 
-constexpr std::string_view kStopped = "stopped_";
-
 // What the run's verdict may be taken from: a check or a stop.
 struct Candidate {
     Verdict verdict = Verdict::kPass;

@@ -41,7 +41,8 @@ struct Analysis {
 
 /// Judges a run against its plan. The checks, one VerdictRow each:
 ///  - correctness, per algorithm: an iteration with an error or a wrong digest on any rank fails (warm-up included: a
-///    wrong sum is wrong at any time); fewer iterations or digests than planned are inconclusive.
+///    wrong sum is wrong at any time); fewer iterations or digests than planned are inconclusive, and so is the one
+///    that was going on when something other than the system under test stopped the run.
 ///  - fault, per injection: inconclusive unless applied, observed and, for a cap, seen as goodput within
 ///    kGoodputTolerance; refused when the injector refused it. A planned fault that was not ordered is inconclusive.
 ///  - bound, per algorithm and phase (not warm-up): invalid when the fastest iteration beats the fluid bound by more

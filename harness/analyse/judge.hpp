@@ -16,6 +16,9 @@ namespace railbreak::analyse {
 /// What marks a refusal in InjectionRow::error.
 inline constexpr std::string_view kRefusedMark = "refused: ";
 
+/// The kind of an event made by stop_event() is this and the word of the Error's kind.
+inline constexpr std::string_view kStopped = "stopped_";
+
 /// A verdict row without figures.
 [[nodiscard]] record::VerdictRow make_row(std::string_view scope, std::string subject, Verdict verdict,
                                           std::string reason);

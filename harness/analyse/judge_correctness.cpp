@@ -45,11 +45,23 @@ std::string missing_iterations(const RunData& data, const scenarios::Plan& plan,
     return missing;
 }
 
+// Whether the run was stopped by something else than the system under test: railbreak's own trouble, or a person. The
+// iteration that was going on then has failed without saying anything about the collective.
+bool broken_off(const RunData& data) {
+    const std::string outcome = fmt::format("{}{}", kStopped, to_string(ErrorKind::kOutcome));
+    const std::string teardown = fmt::format("{}{}", kStopped, to_string(ErrorKind::kTeardown));
+    const auto stop = std::find_if(data.events.begin(), data.events.end(), [&](const record::EventRow& event) {
+        return event.kind.starts_with(kStopped) && event.kind != teardown;
+    });
+    return stop != data.events.end() && stop->kind != outcome;
+}
+
 // One iteration's judgement: the verdict and, unless pass, the reason.
 std::pair<Verdict, std::string> judge(const RunData& data, const IterationRow& row) {
     const std::string place = fmt::format("{} iteration {}", row.phase, row.iteration);
     if (!row.error.empty()) {
-        return {Verdict::kFail, fmt::format("{} failed: {}", place, row.error)};
+        return broken_off(data) ? std::pair(Verdict::kInconclusive, fmt::format("{} was broken off", place))
+                                : std::pair(Verdict::kFail, fmt::format("{} failed: {}", place, row.error));
     }
     const std::vector<std::int32_t> wrong = record::wrong_ranks(data, row);
     if (row.expected_digest.empty()) {

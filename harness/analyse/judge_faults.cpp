@@ -144,7 +144,7 @@ void judge_teardown(const RunData& data, std::vector<VerdictRow>& rows) {
         }
         const std::string what = fmt::format("{} was not verified as restored", place_of(data, row));
         rows.push_back(make_row("teardown", subject_of(row), Verdict::kFail,
-                                with_error(what, row) + "; run railbreak recover --all on that host"));
+                                with_error(what, row) + "; run railbreak recover on that host"));
     }
     for (const record::EventRow& event : data.events) {
         if (event.kind == fmt::format("stopped_{}", to_string(ErrorKind::kTeardown))) {

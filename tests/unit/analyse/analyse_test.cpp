@@ -294,6 +294,19 @@ const std::vector<Case> kStops{
          std::erase_if(d.iterations, [](const auto& i) { return i.algorithm == "optcc-shared"; });
      },
      "run", "", Verdict::kAborted, "it stopped [host=h3] (and ", ExitCode::kAborted},
+    {"StoppedByHarnessInAnIteration",
+     [](RunData& d, Plan&) {
+         stop(d, ErrorKind::kHarness);
+         iteration(d, "ring", "degraded", 2).error = "interrupted by SIGINT";
+     },
+     "run", "", Verdict::kAborted, "it stopped [host=h3] (and 1 more)", ExitCode::kAborted},
+    {"StoppedByOutcomeInAnIteration",
+     [](RunData& d, Plan&) {
+         stop(d, ErrorKind::kOutcome);
+         stop(d, ErrorKind::kTeardown);
+         iteration(d, "ring", "degraded", 2).error = "rank 3 died";
+     },
+     "run", "", Verdict::kFail, "it stopped [host=h3] (and 1 more)", ExitCode::kTeardown},
     {"StoppedByRefusal",
      [](RunData& d, Plan&) {
          stop(d, ErrorKind::kRefused);
