@@ -71,6 +71,16 @@ Result<void> make_folders(const fs::path& file) {
     return {};
 }
 
+// A database is a file. A device would get a journal beside it, in /dev, and a folder gives an error about the disk.
+Result<void> check_kind(const fs::path& path, const struct stat& status) {
+    if (S_ISREG(status.st_mode)) {
+        return {};
+    }
+    return fail(Error(ErrorKind::kInput, fmt::format("database {}: it is {}", path.string(),
+                                                     S_ISDIR(status.st_mode) ? "a folder" : "not a regular file"))
+                    .advise("give the --db of a file"));
+}
+
 std::int32_t pragma(SQLite::Database& database, const char* sql) {
     return database.execAndGet(sql).getInt();
 }
@@ -148,6 +158,12 @@ template <class T> Result<T> flatten(Result<Result<T>>&& nested) {
 } // namespace
 
 Result<std::unique_ptr<SQLite::Database>> open_for_writing(const fs::path& path, std::chrono::milliseconds lock_wait) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0) {
+        if (const Result<void> kind = check_kind(path, status); !kind) {
+            return tl::unexpected(kind.error());
+        }
+    }
     if (const Result<void> made = make_folders(path); !made) {
         return tl::unexpected(made.error());
     }
@@ -215,6 +231,9 @@ Result<std::unique_ptr<SQLite::Database>> open_for_reading(const fs::path& path)
         const int reason = errno;
         return fail(Error(ErrorKind::kInput, fmt::format("database {}: {}", path.string(), ::strerrordesc_np(reason)))
                         .advise("give the --db that the runs were recorded to"));
+    }
+    if (const Result<void> kind = check_kind(path, status); !kind) {
+        return tl::unexpected(kind.error());
     }
     return flatten(guarded(path, "read it", [&]() -> Opened {
         try {

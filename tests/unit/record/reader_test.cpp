@@ -96,6 +96,16 @@ TEST_F(RunReaderTest, SaysWhatIsMissing) {
     EXPECT_THAT(missing.error().to_line(), HasSubstr("missing.db"));
     EXPECT_FALSE(std::filesystem::exists(folder_ / "missing.db"));
 
+    for (const std::filesystem::path& no_file : {folder_.path(), std::filesystem::path("/dev/null")}) {
+        const auto opened = RunReader::open_readonly(no_file);
+        ASSERT_FALSE(opened.has_value());
+        EXPECT_EQ(opened.error().kind(), ErrorKind::kInput);
+        const auto writable = Recorder::open(no_file);
+        ASSERT_FALSE(writable.has_value());
+        EXPECT_EQ(writable.error().kind(), ErrorKind::kInput);
+    }
+    EXPECT_FALSE(std::filesystem::exists("/dev/null-journal")) << "SQLite has put a file beside a device";
+
     std::ofstream(folder_ / "empty.db").flush();
     const auto empty = RunReader::open_readonly(folder_ / "empty.db");
     ASSERT_FALSE(empty.has_value());
