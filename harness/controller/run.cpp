@@ -101,6 +101,7 @@ Result<Run> begin(const scenarios::Scenario& scenario, const RunOptions& options
     if (!plan) {
         return fail(std::move(plan.error()));
     }
+    const std::string environment = environment_json(); // before the user id becomes that of a namespace's root
     if (Result<void> allowed = lab::become_namespace_root(); !allowed) {
         return fail(std::move(allowed.error()));
     }
@@ -124,7 +125,7 @@ Result<Run> begin(const scenarios::Scenario& scenario, const RunOptions& options
     row.backend = "lab";
     row.version = fmt::format("{} {}", build.version, build.commit);
     row.command_line = options.command_line;
-    row.environment_json = environment_json();
+    row.environment_json = environment;
     row.started_realtime_ns = started.count();
     row.hosts = plan->cluster.hosts;
     row.bytes = static_cast<std::int64_t>(plan->workload.bytes.bytes());
