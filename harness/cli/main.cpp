@@ -60,7 +60,8 @@ std::string version_text() {
 
 /// What is wrong with the command line. Where a command is missing because a word is none, CLI11 tells only the former.
 std::string reason_of(const CLI::App& app, const CLI::ParseError& error) {
-    const std::vector<std::string> unknown = app.remaining(true);
+    std::vector<std::string> unknown = app.remaining(true);
+    std::erase(unknown, "--"); // it only ends the options
     if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::RequiredError) || unknown.empty()) {
         return error.what();
     }
