@@ -1,4 +1,5 @@
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -111,6 +112,7 @@ int run(CommonOptions& common, const RunArguments& arguments) {
         }
         scenarios.push_back(std::move(*scenario));
     }
+    ::signal(SIGPIPE, SIG_IGN); // a run is not over because nobody reads its progress
     int worst = 0;
     for (const scenarios::Scenario& scenario : scenarios) {
         worst = std::max(worst, run_repeats(common, arguments, scenario));

@@ -56,12 +56,14 @@ protected:
         return {status.value_or(launch::ExitStatus{false, -1}), "", ""};
     }
 
-    void expect_pass_recorded() {
+    /// The run has a verdict, and its exit code says it: 2 where this machine was too busy for one.
+    void expect_recorded(const Finished& run, int code_of_a_pass) {
         Result<record::RunReader> reader = record::RunReader::open_readonly(home() / "runs.db");
         ASSERT_TRUE(reader) << reader.error().to_line();
         Result<std::vector<record::RunSummary>> runs = reader->list_runs(1);
         ASSERT_TRUE(runs && runs->size() == 1);
-        EXPECT_EQ(runs->front().verdict, "pass") << runs->front().reason;
+        EXPECT_FALSE(runs->front().verdict.empty()) << "the run has no end";
+        EXPECT_EQ(run.status.code, runs->front().verdict == "pass" ? code_of_a_pass : 2) << runs->front().reason;
         EXPECT_TRUE(wait_until_none(home(), kPatience).empty());
     }
 
@@ -70,20 +72,17 @@ protected:
 
 TEST_F(HostileOutput, PipeThatNobodyReadsIsNoReasonToStop) {
     const Finished run = run_with("2>&1");
-    EXPECT_EQ(run.status.code, 0) << run.status.describe();
-    expect_pass_recorded();
+    expect_recorded(run, 0);
 }
 
 TEST_F(HostileOutput, ClosedStderrIsNoReasonToStop) {
     const Finished run = run_with(">/dev/null 2>&- <&-");
-    EXPECT_EQ(run.status.code, 0) << run.status.describe();
-    expect_pass_recorded();
+    expect_recorded(run, 0);
 }
 
 TEST_F(HostileOutput, ReportThatCannotBeWrittenIsToldAndTheRunIsRecorded) {
     const Finished run = run_with(">/dev/full 2>/dev/null");
-    EXPECT_EQ(run.status.code, 64) << run.status.describe();
-    expect_pass_recorded();
+    expect_recorded(run, 64);
 }
 
 } // namespace
