@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -27,11 +28,15 @@ void print_result(std::string_view text) {
 
 Result<void> result_written() {
     errno = 0;
-    const bool flushed = std::fflush(stdout) == 0;
-    if ((flushed && std::ferror(stdout) == 0) || errno == EPIPE) {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
         return {};
     }
     const std::string_view why = errno != 0 ? ::strerrordesc_np(errno) : "an earlier write failed";
+    // Asked of the descriptor, because the failure may be of an earlier write, whose errno is gone.
+    pollfd reader{STDOUT_FILENO, POLLOUT, 0};
+    if (::poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) {
+        return {};
+    }
     return fail(ErrorKind::kInput, fmt::format("cannot write the result to standard output: {}", why));
 }
 
