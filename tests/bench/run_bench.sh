@@ -122,7 +122,7 @@ ms=
 measure() { # NAME
     local log=$scratch/log
     if ! run_contender "$1" >"$log" 2>&1 || ! tail -n1 "$log" | grep -q '^times_ms .* right$'; then
-        { echo "$1 failed:" && tail -n5 "$log"; } >&2
+        { echo "$1 failed:" && tail -n15 "$log"; } >&2
         return 1
     fi
     ms=$(tail -n1 "$log" | tr ' ' '\n' | grep '^[0-9]' | sort -n |
