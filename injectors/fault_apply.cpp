@@ -22,6 +22,14 @@ void add_rate(FaultEvidence& evidence, std::string name, const std::optional<Bit
 
 } // namespace
 
+std::optional<PortCounters> read_counters(HostOps& ops, const DeviceIdentity& device) {
+    const auto found = find_device(ops, device);
+    if (!found || found->empty()) {
+        return std::nullopt;
+    }
+    return PortCounters{ops.monotonic(), found->front().sent_bytes, found->front().received_bytes};
+}
+
 FormerState former_state(const std::vector<const Held*>& faults) {
     FormerState former;
     for (const Held* fault : faults) {
@@ -229,6 +237,7 @@ Result<void> FaultKeeper::Impl::inject(Held& fault) {
         return seen;
     }
     fault.evidence.observed_at = ops_.monotonic();
+    fault.counters_at_apply = read_counters(ops_, fault.entry.device);
     // A guard that has undone everything meanwhile leaves a fault that nobody watches.
     return guard_.check().and_then([&] { return step(fault, FaultEvent::kSeen); });
 }

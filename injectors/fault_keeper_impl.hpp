@@ -13,12 +13,22 @@
 
 namespace railbreak::injectors {
 
+/// What a port had carried at a time.
+struct PortCounters {
+    Nanoseconds at{0};
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t received_bytes = 0;
+};
+/// Reads them; nothing when the device is gone or does not tell. They are evidence, never a condition.
+[[nodiscard]] std::optional<PortCounters> read_counters(HostOps& ops, const DeviceIdentity& device);
+
 /// A fault in the keeper's hands.
 struct Held {
     FaultRequest request;
     JournalEntry entry;
     FaultState state = FaultState::kPlanned;
     FaultEvidence evidence;
+    std::optional<PortCounters> counters_at_apply; ///< nothing when they could not be read
 };
 
 /// The former state of everything that any of these faults touches on one NIC.

@@ -1,5 +1,6 @@
 // A fault's way out: revert, verify, close its entry.
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -48,7 +49,32 @@ Result<void> FaultKeeper::Impl::close_entry(Held& fault) {
     return {};
 }
 
+namespace {
+
+/// What the port carried while a cap was in force: the workload itself as evidence.
+void add_carried_rates(HostOps& ops, Held& fault) {
+    if (fault.request.kind != FaultKind::kCap || !fault.counters_at_apply || fault.evidence.reverted_at.count() != 0) {
+        return;
+    }
+    const std::optional<PortCounters> now = read_counters(ops, fault.entry.device);
+    const PortCounters& then = *fault.counters_at_apply;
+    fault.counters_at_apply.reset(); // once: a second try of the undo would measure a time without the fault
+    if (!now || now->at <= then.at || now->sent_bytes < then.sent_bytes || now->received_bytes < then.received_bytes) {
+        return;
+    }
+    const double seconds = std::chrono::duration<double>(now->at - then.at).count();
+    const auto add = [&](const char* name, std::uint64_t bytes) {
+        const double bits_per_s = static_cast<double>(bytes) * 8 / seconds;
+        fault.evidence.readback.emplace_back(name, std::to_string(static_cast<std::uint64_t>(bits_per_s)));
+    };
+    add("carried_send_bits_per_s", now->sent_bytes - then.sent_bytes);
+    add("carried_receive_bits_per_s", now->received_bytes - then.received_bytes);
+}
+
+} // namespace
+
 Result<void> FaultKeeper::Impl::undo(Held& fault) {
+    add_carried_rates(ops_, fault);
     const auto remaining = on_device(fault.entry.device, &fault);
     auto involved = remaining;
     involved.push_back(&fault);

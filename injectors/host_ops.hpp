@@ -28,7 +28,9 @@ struct LinkRecord {
     std::string permanent_mac;
     std::uint32_t flags = 0; ///< IFF_*
     std::uint32_t mtu = 0;
-    std::int32_t master = 0; ///< ifindex of the bridge or bond above, 0 for none
+    std::int32_t master = 0;          ///< ifindex of the bridge or bond above, 0 for none
+    std::uint64_t sent_bytes = 0;     ///< IFLA_STATS64, since the device exists
+    std::uint64_t received_bytes = 0; ///< the same; counted before an ingress queue
 };
 
 /// One filter of a clsact qdisc.

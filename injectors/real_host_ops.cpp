@@ -77,6 +77,14 @@ LinkRecord link_of(const nlmsghdr& message) {
         case IFLA_PERM_ADDRESS: link.permanent_mac = mac_of(a); break;
         case IFLA_MTU: link.mtu = nla_get_u32(&a); break;
         case IFLA_MASTER: link.master = static_cast<std::int32_t>(nla_get_u32(&a)); break;
+        case IFLA_STATS64: {
+            rtnl_link_stats64 counters{};
+            const std::string bytes = bytes_of(a);
+            std::memcpy(&counters, bytes.data(), std::min(bytes.size(), sizeof counters));
+            link.sent_bytes = counters.tx_bytes;
+            link.received_bytes = counters.rx_bytes;
+            break;
+        }
         case IFLA_LINKINFO:
             if (const nlattr* kind = nla_find(static_cast<const nlattr*>(nla_data(&a)), nla_len(&a), IFLA_INFO_KIND)) {
                 link.kind = text_of(*kind);

@@ -27,6 +27,10 @@ inline constexpr std::int64_t kShaperBurstBytes = std::int64_t{16 + 32} * 1024;
 /// The goodput of a capped port may differ from what the cap should leave by this share.
 inline constexpr double kGoodputTolerance = 0.10;
 
+/// A cap within an iteration is measured by what the workload carried meanwhile. A collective does not keep a port busy
+/// all the time, so that may be less than the cap leaves, but not below this share of it: an idle port proves nothing.
+inline constexpr double kCarriedShareMin = 0.5;
+
 /// What a full-sized TCP segment leaves of the line rate that traffic control counts: payload (MTU less 20 bytes IPv4,
 /// 20 TCP, 12 timestamps) over frame (MTU and 14 bytes of Ethernet). 1448/1514 = 0.9564 at MTU 1500.
 [[nodiscard]] double payload_share(std::int32_t mtu_bytes);

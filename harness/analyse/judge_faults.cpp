@@ -44,7 +44,7 @@ std::string rate(double bits_per_s) {
 
 // A cap must be seen as goodput: in each direction that it acts on, and near what the cap leaves for payload. Both ways
 // off are doubts: too fast means that the cap does not act, too slow that something else does.
-VerdictRow judge_cap(const InjectionRow& row, std::int32_t mtu_bytes) {
+VerdictRow judge_cap(const InjectionRow& row, std::int32_t mtu_bytes, bool within_iteration) {
     struct Side {
         std::string_view name;
         std::int64_t measured;
@@ -58,7 +58,7 @@ VerdictRow judge_cap(const InjectionRow& row, std::int32_t mtu_bytes) {
     }
     const double wanted = static_cast<double>(row.wanted_rate_bits_per_s) * payload_share(mtu_bytes);
     VerdictRow verdict = make_row("fault", subject_of(row), Verdict::kPass, "");
-    verdict.limit_min = wanted * (1 - kGoodputTolerance);
+    verdict.limit_min = wanted * (within_iteration ? kCarriedShareMin : 1 - kGoodputTolerance);
     verdict.limit_max = wanted * (1 + kGoodputTolerance);
     std::string figures;
     for (const Side& side : sides) {
@@ -75,13 +75,14 @@ VerdictRow judge_cap(const InjectionRow& row, std::int32_t mtu_bytes) {
     }
     const bool seen = *verdict.measured >= *verdict.limit_min && *verdict.measured <= *verdict.limit_max;
     verdict.verdict = to_string(seen ? Verdict::kPass : Verdict::kInconclusive);
-    verdict.reason = fmt::format(
-        "{}: {} where a cap of {} leaves {} +- {:.0f} %", seen ? "seen in goodput" : "fault not seen in goodput",
-        figures, rate(static_cast<double>(row.wanted_rate_bits_per_s)), rate(wanted), kGoodputTolerance * 100);
+    verdict.reason = fmt::format("{}: {} where a cap of {} leaves {} (taken as seen from {} to {})",
+                                 seen ? "seen in goodput" : "fault not seen in goodput", figures,
+                                 rate(static_cast<double>(row.wanted_rate_bits_per_s)), rate(wanted),
+                                 rate(*verdict.limit_min), rate(*verdict.limit_max));
     return verdict;
 }
 
-VerdictRow judge(const InjectionRow& row, std::int32_t mtu_bytes) {
+VerdictRow judge(const InjectionRow& row, const scenarios::Plan& plan) {
     const auto verdict = [&](Verdict v, std::string reason) {
         return make_row("fault", subject_of(row), v, with_error(std::move(reason), row));
     };
@@ -98,7 +99,11 @@ VerdictRow judge(const InjectionRow& row, std::int32_t mtu_bytes) {
         return verdict(Verdict::kInconclusive, "the fault was applied but never observed");
     }
     if (row.kind == to_string(scenarios::FaultKind::kCap)) {
-        return judge_cap(row, mtu_bytes);
+        const bool within_iteration =
+            std::any_of(plan.faults.begin(), plan.faults.end(), [&](const scenarios::PlannedFault& fault) {
+                return fault.id == row.fault && fault.at_iteration.has_value();
+            });
+        return judge_cap(row, plan.cluster.mtu_bytes, within_iteration);
     }
     return make_row("fault", subject_of(row), Verdict::kPass,
                     fmt::format("observed {} after the order",
@@ -127,7 +132,7 @@ void judge_faults(const RunData& data, const scenarios::Plan& plan, std::vector<
         }
     }
     for (const InjectionRow& row : data.injections) {
-        rows.push_back(judge(row, plan.cluster.mtu_bytes));
+        rows.push_back(judge(row, plan));
     }
 }
 

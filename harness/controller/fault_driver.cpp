@@ -1,6 +1,7 @@
 #include "harness/controller/fault_driver.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -99,6 +100,29 @@ void FaultDriver::take_evidence(Injection& injection, const Json& evidence) {
         row.observation_json = observation->dump();
     }
     row.error = evidence.value("error", row.error);
+    take_carried_rates(injection, evidence);
+}
+
+/// A cap that comes and goes within an iteration leaves no time for a probe of its own. What the workload got through
+/// the port meanwhile, by the NIC's counters, is the measurement then.
+void FaultDriver::take_carried_rates(Injection& injection, const Json& evidence) {
+    const PlannedFault& fault = *injection.fault;
+    const auto observation = evidence.find("observation");
+    if (fault.kind != FaultKind::kCap || !fault.at_iteration || observation == evidence.end()) {
+        return;
+    }
+    const auto carried = [&](const char* key) {
+        const std::string digits = observation->value(key, "");
+        std::int64_t value = 0;
+        std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        return value;
+    };
+    if (fault.direction != Direction::kReceive) {
+        injection.row.measured_send_bits_per_s = carried("carried_send_bits_per_s");
+    }
+    if (fault.direction != Direction::kSend) {
+        injection.row.measured_receive_bits_per_s = carried("carried_receive_bits_per_s");
+    }
 }
 
 Result<void> FaultDriver::collect(Injection& injection) {

@@ -52,6 +52,7 @@ private:
     [[nodiscard]] Result<void> collect(Injection& injection);
     [[nodiscard]] Result<void> wait_for_calls(std::string_view what);
     void take_evidence(Injection& injection, const launch::Json& evidence);
+    static void take_carried_rates(Injection& injection, const launch::Json& evidence);
     void note_error(const Error& error);
 
     Session& session_;
