@@ -268,7 +268,7 @@ void run_parent(const Settings& settings, const std::vector<UniqueFd>& ranks) {
                ratios[ratios.size() / 2], ratios.back(), ratios[ratios.size() / 2] * healthy * 1e3, healthy * 1e3, cpu,
                waits, right ? "right" : "WRONG");
     if (settings.times) {
-        fmt::print("times_ms{} {}\n", times, right ? "right" : "WRONG");
+        fmt::print("times_ms{} cpu_ms {:.1f} {}\n", times, cpu * 1e3, right ? "right" : "WRONG");
     }
 }
 

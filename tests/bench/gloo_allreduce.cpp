@@ -59,15 +59,16 @@ int run(const Settings& settings, std::vector<float>& vector) {
             gloo::allreduce(ring);
         }
     };
-    peer.greatest_of = [&context](std::int64_t value) {
+    const auto of_all = [&context](std::int64_t value, void (*reduce)(void*, const void*, const void*, std::size_t)) {
         gloo::AllreduceOptions options(context);
         options.setOutput(&value, 1);
-        options.setReduceFunction(
-            static_cast<void (*)(void*, const void*, const void*, std::size_t)>(&gloo::max<std::int64_t>));
+        options.setReduceFunction(reduce);
         options.setTag(kNumberTag);
         gloo::allreduce(options);
         return value;
     };
+    peer.greatest_of = [&of_all](std::int64_t value) { return of_all(value, &gloo::max<std::int64_t>); };
+    peer.sum_of = [&of_all](std::int64_t value) { return of_all(value, &gloo::sum<std::int64_t>); };
     return railbreak::bench::run_peer(peer, vector, settings.warm_up, settings.iterations);
 }
 

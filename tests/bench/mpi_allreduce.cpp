@@ -22,6 +22,10 @@ int run(std::vector<float>& vector, int warm_up, int iterations) {
         MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
         return value;
     };
+    peer.sum_of = [](std::int64_t value) {
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+        return value;
+    };
     return railbreak::bench::run_peer(peer, vector, warm_up, iterations);
 }
 

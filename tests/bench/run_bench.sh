@@ -63,7 +63,7 @@ part() { # TITLE
 
 # --- libraries compared -----------------------------------------------------------------------------------------------
 
-# Each prints "times_ms T T ... right" on its last line.
+# Each prints "times_ms T T ... cpu_ms T right" on its last line.
 
 run_executor() {
     limited "$bench/executor_bench" --lab "$RAILBREAK_BENCH_LAB" --ranks "$ranks" --bytes "$bytes" \
@@ -117,20 +117,22 @@ run_contender() { # NAME
     esac
 }
 
-# Runs one library once. Sets ms to its median time; without a right result it says why on stderr and fails.
-ms=
+# Runs one library once. Sets ms to its median time and cpu_ms to the processor time of all ranks for one AllReduce;
+# without a right result it says why on stderr and fails.
+ms='' cpu_ms=''
 measure() { # NAME
     local log=$scratch/log
     if ! run_contender "$1" >"$log" 2>&1 || ! tail -n1 "$log" | grep -q '^times_ms .* right$'; then
         { echo "$1 failed:" && tail -n15 "$log"; } >&2
         return 1
     fi
-    ms=$(tail -n1 "$log" | tr ' ' '\n' | grep '^[0-9]' | sort -n |
+    cpu_ms=$(tail -n1 "$log" | sed 's/.* cpu_ms \([^ ]*\) .*/\1/')
+    ms=$(tail -n1 "$log" | sed 's/ cpu_ms .*//' | tr ' ' '\n' | grep '^[0-9]' | sort -n |
         awk '{ t[NR] = $1 } END { print t[int((NR + 1) / 2)] }')
 }
 
-# Reads "NAME ms" lines, tab-separated, one block of all names per round. Prints a table: time, and time over that of
-# the first name within the same round.
+# Reads lines of NAME, ms and cpu_ms, separated by tabs, one block of all names per round. Prints a table: time, and
+# time and processor time over those of the first name within the same round.
 table() {
     awk -F'\t' '
         function put(values, count, form,   i, j, swap) {
@@ -142,17 +144,21 @@ table() {
         }
         NR == 1 { first = $1 }
         !($1 in seen) { seen[$1]; order[++names] = $1 }
-        $1 == first { base = $2 }
-        { n = ++count[$1]; ms[$1, n] = $2; ratio[$1, n] = $2 / base }
+        $1 == first { base = $2; cpu_base = $3 }
+        { n = ++count[$1]; ms[$1, n] = $2; ratio[$1, n] = $2 / base; cpu[$1, n] = $3 / cpu_base }
         END {
-            printf "   %-20s %6s  %26s  %23s\n", "", "rounds", "time in ms", "time / " first
-            printf "   %-20s %6s  %8s %8s %8s  %7s %7s %7s\n", "", "", "min", "median", "max", "min", "median", "max"
+            spread = "%8s %8s %8s"
+            printf "   %-18s %6s  %26s  %26s  %26s\n", "", "", "time in ms", "time / " first, "CPU time / " first
+            format = "   %-18s %6s  " spread "  " spread "  " spread "\n"
+            printf format, "", "rounds", "min", "median", "max", "min", "median", "max", "min", "median", "max"
             for (k = 1; k <= names; ++k) {
                 name = order[k]
-                delete a; delete b
-                for (i = 1; i <= count[name]; ++i) { a[i] = ms[name, i]; b[i] = ratio[name, i] }
-                printf "   %-20s %6d  %s  %s\n", name, count[name], put(a, count[name], "%8.1f"), \
-                    put(b, count[name], "%7.3f")
+                delete a; delete b; delete c
+                for (i = 1; i <= count[name]; ++i) {
+                    a[i] = ms[name, i]; b[i] = ratio[name, i]; c[i] = cpu[name, i]
+                }
+                printf "   %-18s %6d  %s  %s  %s\n", name, count[name], put(a, count[name], "%8.1f"), \
+                    put(b, count[name], "%8.3f"), put(c, count[name], "%8.3f")
             }
         }'
 }
@@ -178,7 +184,7 @@ bench_peers() {
     for ((round = 1; round <= rounds; ++round)); do
         for name in "${contenders[@]}"; do
             if measure "$name"; then
-                printf '%s\t%s\n' "$name" "$ms" >>"$scratch/results"
+                printf '%s\t%s\t%s\n' "$name" "$ms" "$cpu_ms" >>"$scratch/results"
             else
                 failed="$name"
             fi
