@@ -166,7 +166,10 @@ table() {
 bench_peers() {
     local contenders=('railbreak ring') round name
     part "AllReduce of $bytes float32, sum, in place, $ranks hosts: railbreak against other libraries"
-    "$RAILBREAK" lab up "$RAILBREAK_BENCH_LAB" --hosts "$ranks" --rate "$lab_rate" >/dev/null
+    if ! "$RAILBREAK" lab up "$RAILBREAK_BENCH_LAB" --hosts "$ranks" --rate "$lab_rate" >"$scratch/log" 2>&1; then
+        echo "   skipped: $(cat "$scratch/log")"
+        return
+    fi
     lab_is_up=1
     echo "   network namespaces with NICs at $lab_rate, more than this machine moves: nothing is capped"
     if [ ! -x "$bench/mpi_allreduce" ] || ! command -v mpirun >/dev/null; then
