@@ -49,6 +49,9 @@ int up(const CommonOptions& common, const UpArguments& arguments) {
     if (!rate || !mtu) {
         return tell(rate ? mtu.error() : rate.error());
     }
+    if (const Result<void> able = lab::become_namespace_root(); !able) {
+        return tell(able.error());
+    }
     Result<lab::LabSummary> summary = lab::lab_up_kept({.name = arguments.name,
                                                         .hosts = arguments.hosts,
                                                         .nics_per_host = arguments.nics_per_host,
