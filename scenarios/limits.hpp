@@ -21,7 +21,7 @@ inline constexpr std::int64_t kMaxHosts = 64;
 inline constexpr std::int64_t kMaxNicsPerHost = 8;
 inline constexpr std::int64_t kMaxIterations = 100'000; ///< of one phase
 
-inline constexpr BitRate kMinRate = BitRate::bits_per_s(1'000);
+inline constexpr BitRate kMinRate = BitRate::bits_per_s(8'000); ///< what the injectors can still set exactly
 inline constexpr BitRate kMaxRate = BitRate::bits_per_s(10'000'000'000'000);
 inline constexpr ByteCount kMinMtu = ByteCount::bytes(576);
 inline constexpr ByteCount kMaxMtu = ByteCount::bytes(9'216);
