@@ -1,6 +1,8 @@
 #include "harness/controller/session.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <optional>
 
 #include <unistd.h>
 
@@ -17,6 +19,45 @@ namespace {
 /// Starting processes and opening sockets on every host; generous, because a loaded machine is not a broken one.
 constexpr Nanoseconds kStartTimeout = std::chrono::seconds(20);
 constexpr Nanoseconds kConnectTimeout = std::chrono::seconds(20);
+/// Every rank holds the bytes of a probe in memory, so that fast ports are probed for a shorter time.
+constexpr std::uint64_t kProbeBytesMax = 256ULL << 20;
+
+/// An upper estimate of how long a probe of a full run lasts.
+constexpr Nanoseconds kUsualProbe = std::chrono::milliseconds(500);
+
+std::uint64_t probe_bytes(BitRate rate, Nanoseconds span) {
+    const double wanted = static_cast<double>(rate.bytes_per_s()) * std::chrono::duration<double>(span).count();
+    return static_cast<std::uint64_t>(std::min(wanted, static_cast<double>(kProbeBytesMax)));
+}
+
+/// What the kernel could give without swapping; nothing where it does not say.
+std::optional<std::uint64_t> available_memory() {
+    std::ifstream file("/proc/meminfo");
+    for (std::string word; file >> word;) {
+        std::uint64_t kibibytes = 0;
+        if (word == "MemAvailable:" && file >> kibibytes) {
+            return kibibytes * 1024;
+        }
+    }
+    return std::nullopt;
+}
+
+/// Refuses a cluster whose ranks, all on this machine, need more memory than there is: the kernel would end processes
+/// that have nothing to do with the run.
+Result<void> check_memory(const scenarios::Plan& plan) {
+    const auto ranks = static_cast<std::uint64_t>(plan.cluster.hosts);
+    const std::uint64_t needed = ranks * (plan.workload.bytes.bytes() + probe_bytes(plan.cluster.rate, kUsualProbe));
+    const std::optional<std::uint64_t> available = available_memory();
+    if (!available || needed <= *available) {
+        return {};
+    }
+    return fail(
+        Error(ErrorKind::kRefused, fmt::format("{} ranks with {} each need more memory than this machine has available",
+                                               ranks, to_string(plan.workload.bytes)))
+            .with("needed_bytes", std::to_string(needed))
+            .with("available_bytes", std::to_string(*available))
+            .advise("use fewer hosts or a smaller vector"));
+}
 
 } // namespace
 
@@ -31,6 +72,9 @@ Nanoseconds Session::to_controller_clock(std::int32_t host, Nanoseconds there) {
 Result<std::unique_ptr<Session>> Session::open(const scenarios::Plan& plan, const Options& options,
                                                record::Recorder& recorder, std::int64_t run,
                                                AgentPool::NotificationHandler handler) {
+    if (Result<void> enough = check_memory(plan); !enough) {
+        return fail(std::move(enough.error()));
+    }
     std::unique_ptr<Session> session(new Session(plan, options));
     Result<std::unique_ptr<AgentPool>> agents = AgentPool::create(plan.lease, std::move(handler));
     if (!agents) {
@@ -214,9 +258,7 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
 }
 
 Result<std::vector<PortGoodput>> Session::probe(Nanoseconds span) {
-    const double bytes =
-        static_cast<double>(plan_.cluster.rate.bytes_per_s()) * std::chrono::duration<double>(span).count();
-    const Json params{{"bytes", static_cast<std::int64_t>(bytes)},
+    const Json params{{"bytes", probe_bytes(plan_.cluster.rate, span)},
                       {"peers", peers_},
                       {"timeout_ns", std::max<Nanoseconds>(50 * span, kConnectTimeout).count()}};
     Result<std::vector<Json>> replies = agents_->call_all(

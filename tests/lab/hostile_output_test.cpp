@@ -75,6 +75,16 @@ TEST_F(HostileOutput, PipeThatNobodyReadsIsNoReasonToStop) {
     expect_recorded(run, 0);
 }
 
+TEST_F(HostileOutput, MoreMemoryThanThereIsIsRefusedBeforeAnythingIsBuilt) {
+    std::string text = kScenario;
+    text.replace(text.find("1MiB"), 4, "1TiB");
+    std::ofstream(home() / "unheard.yaml") << text;
+    const Finished run = run_railbreak(home(), {"run", (home() / "unheard.yaml").string()}, kPatience);
+    EXPECT_EQ(run.status.code, 3) << run.err;
+    EXPECT_NE(run.err.find("need more memory than this machine has available"), std::string::npos) << run.err;
+    EXPECT_TRUE(processes_of(home()).empty());
+}
+
 TEST_F(HostileOutput, ClosedStderrIsNoReasonToStop) {
     const Finished run = run_with(">/dev/null 2>&- <&-");
     expect_recorded(run, 0);
