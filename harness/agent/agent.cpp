@@ -33,6 +33,8 @@ namespace {
 
 /// Before the controller's init the lease is unknown; an agent nobody speaks to ends after this.
 constexpr Nanoseconds kInitTimeout = std::chrono::seconds(30);
+/// The longest that a host keeps a fault without a word from its controller, whatever that controller asks for.
+constexpr Nanoseconds kLongestLease = std::chrono::minutes(10);
 
 std::string read_line_of(const char* path) {
     std::ifstream file(path);
@@ -223,6 +225,13 @@ Result<Json> Agent::init(const Json& params) {
     const Result<std::int64_t> lease_ns = launch::field<std::int64_t>(params, "lease_ns");
     if (!lease_ns) {
         return fail(Error(lease_ns.error()));
+    }
+    if (faults_) {
+        return fail(ErrorKind::kHarness, "this agent has been initialised already"); // it would forget its faults
+    }
+    if (*lease_ns <= 0 || Nanoseconds(*lease_ns) > kLongestLease) {
+        return fail(ErrorKind::kInput, fmt::format("a lease of {} ns is out of range; allowed: above 0 and at most {}",
+                                                   *lease_ns, to_string(kLongestLease)));
     }
     lease_ = Nanoseconds(*lease_ns);
     Result<std::unique_ptr<FaultService>> faults = FaultService::open(params, options_.executable);
