@@ -1,4 +1,4 @@
-#include <cstdio>
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -15,6 +15,7 @@ namespace railbreak::cli {
 
 namespace {
 
+constexpr std::uint64_t kNoMtu = 1'000'000; ///< more than any NIC can; what is larger must not wrap around
 constexpr Nanoseconds kDownTimeout = std::chrono::seconds(30);
 
 struct UpArguments {
@@ -52,11 +53,12 @@ int up(const CommonOptions& common, const UpArguments& arguments) {
     if (const Result<void> able = lab::become_namespace_root(); !able) {
         return tell(able.error());
     }
-    Result<lab::LabSummary> summary = lab::lab_up_kept({.name = arguments.name,
-                                                        .hosts = arguments.hosts,
-                                                        .nics_per_host = arguments.nics_per_host,
-                                                        .rate = *rate,
-                                                        .mtu_bytes = static_cast<unsigned>(mtu->bytes())});
+    Result<lab::LabSummary> summary =
+        lab::lab_up_kept({.name = arguments.name,
+                          .hosts = arguments.hosts,
+                          .nics_per_host = arguments.nics_per_host,
+                          .rate = *rate,
+                          .mtu_bytes = static_cast<unsigned>(std::min<std::uint64_t>(mtu->bytes(), kNoMtu))});
     if (!summary) {
         return tell(summary.error());
     }

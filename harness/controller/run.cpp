@@ -162,9 +162,9 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
         record_notification(run, fmt::format("h{}", host), message);
         if (message.method == "guard_lost") {
             guard_lost =
-                Error(ErrorKind::kHarness, fmt::format("the guard on host h{} ended; its faults were reverted at "
+                Error(ErrorKind::kHarness, fmt::format("the guard on host h{} ended ({}); its faults were reverted at "
                                                        "once, because none may be in force unguarded",
-                                                       host));
+                                                       host, message.params.value("reason", "no reason given")));
         }
     };
     progress.doing(fmt::format("building {} hosts", run.plan.cluster.hosts));
