@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/user.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
@@ -190,13 +191,16 @@ Result<std::string> default_journal_folder(HostOps& ops) {
     if (chosen != nullptr && *chosen != '\0') {
         candidates.emplace_back(chosen);
     } else {
-        if (geteuid() == 0) {
+        // Inside of a namespace every user is root: by that name they would share one folder, or be refused it, and
+        // recover, which runs outside, would look elsewhere.
+        const uid_t user = outer_uid();
+        if (user == 0) {
             candidates.emplace_back("/run/railbreak/journal");
         }
         if (runtime != nullptr && *runtime != '\0') {
             candidates.push_back(std::string(runtime) + "/railbreak/journal");
         }
-        candidates.push_back("/tmp/railbreak-" + std::to_string(geteuid()) + "/journal");
+        candidates.push_back("/tmp/railbreak-" + std::to_string(user) + "/journal");
     }
     Result<std::string> last = fail(ErrorKind::kInternal, "no state folder");
     for (const std::string& path : candidates) {

@@ -1,8 +1,6 @@
 // Capabilities for building a lab: those of root, or those that a user namespace gives to a normal user.
 #pragma once
 
-#include <sys/types.h>
-
 #include "base/error.hpp"
 
 namespace railbreak::lab {
@@ -14,8 +12,5 @@ namespace railbreak::lab {
 /// namespace with it. Does nothing when the capabilities are there already. Call it early, while the process has one
 /// thread. kRefused, with the setting that forbids it and how to allow it, where user namespaces are not allowed.
 [[nodiscard]] Result<void> become_namespace_root();
-
-/// The user who runs railbreak as seen outside of the namespace made by become_namespace_root().
-[[nodiscard]] uid_t outer_uid();
 
 } // namespace railbreak::lab

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "harness/lab/privilege.hpp"
+#include "base/user.hpp"
 
 namespace railbreak::lab {
 namespace {

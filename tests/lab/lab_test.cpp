@@ -1,4 +1,5 @@
 // The lab against the real kernel: real namespaces, real shapers, real flows, real deaths.
+#include "base/user.hpp"
 #include "harness/lab/lab.hpp"
 
 #include <algorithm>
