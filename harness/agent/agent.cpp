@@ -296,9 +296,9 @@ void Agent::on_guard() {
     // A fault without a guard is a fault that may stay for ever: undo now, and let the controller end the run.
     const Result<Json> undone = faults_->revert_all();
     (void)controller_.send(
-        launch::encode_notification("guard_lost", {{"reverted", undone.has_value()},
+        launch::encode_notification("guard_lost", {{"reverted", undone ? *undone : Json::array()},
                                                    {"reason", guard.error().to_line()},
-                                                   {"detail", undone ? undone->dump() : undone.error().to_line()}}));
+                                                   {"error", undone ? "" : undone.error().to_line()}}));
     faults_->forget_guard();
 }
 

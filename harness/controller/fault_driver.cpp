@@ -142,6 +142,10 @@ Result<void> FaultDriver::collect(Injection& injection) {
             injection.in_force = applying;
         } else {
             injection.row.error = analyse::injection_error(reply->error());
+            if (applying && reply->error().kind() != ErrorKind::kTeardown && !session_.agents().link(host).lost()) {
+                // An agent that could not apply a fault has left the host as it was, or says that it could not.
+                injection.row.restored_at = monotonic_now().count();
+            }
             timer_errors_.push_back(std::move(reply->error()));
         }
         if (Result<void> stored = recorder_.update_injection(injection.row); !stored) {
@@ -226,6 +230,16 @@ Result<void> FaultDriver::revert_all() {
         order_revert(injection);
     }
     return wait_for_calls("the faults to be reverted");
+}
+
+BitRate FaultDriver::lowest_cap() const {
+    BitRate lowest = session_.plan().cluster.rate;
+    for (const auto& [id, injection] : injections_) {
+        if (injection.in_force && injection.fault->kind == FaultKind::kCap) {
+            lowest = std::min(lowest, injection.fault->rate);
+        }
+    }
+    return lowest;
 }
 
 bool FaultDriver::cap_in_force() const {

@@ -33,6 +33,8 @@ public:
     /// Adds the measured goodput of the faulted ports to the evidence of the caps that are in force.
     [[nodiscard]] Result<void> record_goodput(const std::vector<PortGoodput>& ports);
 
+    /// The lowest rate that a cap in force leaves to a port; the cluster's rate when there is none.
+    [[nodiscard]] BitRate lowest_cap() const;
     /// Whether a cap is in force now.
     [[nodiscard]] bool cap_in_force() const;
     /// Hosts with a cap in force, per direction.

@@ -138,10 +138,55 @@ Result<Run> begin(const scenarios::Scenario& scenario, const RunOptions& options
     return Run{std::move(*plan), std::move(*recorder), *id, row.run_id, std::move(*secret)};
 }
 
+/// One fault that its agent undid without being told to.
+struct OwnUndo {
+    std::int32_t host;
+    std::int32_t fault;
+    std::int64_t reverted_at; ///< controller's clock
+    std::int64_t restored_at;
+};
+
+/// The faults that an agent's last words say it undid by itself: its controller was silent or gone, or its guard was.
+std::vector<OwnUndo> own_undos_in(std::int32_t host, const launch::RpcMessage& message, const ClockOffset& clock) {
+    std::vector<OwnUndo> undos;
+    const auto list = message.params.find("reverted");
+    if (list == message.params.end() || !list->is_array()) {
+        return undos;
+    }
+    for (const launch::Json& evidence : *list) {
+        const Result<std::int32_t> fault = launch::field<std::int32_t>(evidence, "id");
+        const Result<std::int64_t> reverted = launch::field<std::int64_t>(evidence, "reverted_at");
+        const Result<std::int64_t> restored = launch::field<std::int64_t>(evidence, "restored_at");
+        if (fault && reverted && restored && *restored != 0) {
+            undos.push_back({host, *fault, *reverted - clock.offset.count(), *restored - clock.offset.count()});
+        }
+    }
+    return undos;
+}
+
+/// Adds to the injections that nobody heard the end of what their agents said of it later.
+Result<void> store_own_undos(Run& run, record::RunData& data, const std::vector<OwnUndo>& undos) {
+    for (record::InjectionRow& row : data.injections) {
+        for (const OwnUndo& undo : undos) {
+            if (row.restored_at != 0 || row.host != undo.host || row.fault != undo.fault ||
+                undo.restored_at < row.ordered_at) {
+                continue;
+            }
+            row.reverted_at = undo.reverted_at;
+            row.restored_at = undo.restored_at;
+            if (Result<void> stored = run.recorder.update_injection(row); !stored) {
+                return stored;
+            }
+        }
+    }
+    return {};
+}
+
 /// What ended the measurements early, and what the teardown could not confirm. Both are facts of the run.
 struct Ending {
     std::optional<Error> failure;
     std::vector<Error> teardown;
+    std::vector<OwnUndo> own_undos;
 };
 
 void record_notification(Run& run, const std::string& host, const launch::RpcMessage& message) {
@@ -158,8 +203,13 @@ void record_notification(Run& run, const std::string& host, const launch::RpcMes
 Ending measure(Run& run, const RunOptions& options, Progress& progress) {
     Ending ending;
     std::optional<Error> guard_lost;
+    Session* live = nullptr;
     const auto on_notification = [&](std::int32_t host, const launch::RpcMessage& message) {
         record_notification(run, fmt::format("h{}", host), message);
+        const ClockOffset clock = live != nullptr ? live->agents().link(host).clock() : ClockOffset{};
+        for (const OwnUndo& undo : own_undos_in(host, message, clock)) {
+            ending.own_undos.push_back(undo);
+        }
         if (message.method == "guard_lost") {
             guard_lost =
                 Error(ErrorKind::kHarness, fmt::format("the guard on host h{} ended ({}); its faults were reverted at "
@@ -178,6 +228,7 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
         ending.failure = std::move(session.error());
         return ending;
     }
+    live = session->get();
     Result<std::string> expected = kernels::expected_digest(run.plan.seed, run.plan.cluster.hosts,
                                                             (*session)->elements(), run.plan.workload.dtype);
     Result<void> done;
@@ -222,6 +273,9 @@ Result<RunResult> conclude(Run& run, const RunOptions& options, const Ending& en
     Result<record::RunData> data = reader->load_run(run.run_id);
     if (!data) {
         return fail(std::move(data.error()));
+    }
+    if (Result<void> stored = store_own_undos(run, *data, ending.own_undos); !stored) {
+        return fail(std::move(stored.error()));
     }
     const analyse::Analysis analysis = analyse::analyse(*data, run.plan);
     Result<void> stored = run.recorder.finish_run(run.row_id, realtime_now().count(), analysis.verdicts);

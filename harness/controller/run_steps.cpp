@@ -49,7 +49,8 @@ Result<void> RunSteps::baseline() {
     context_.progress.doing("measuring the goodput of every port");
     healthy_ports_.assign(static_cast<std::size_t>(context_.session.plan().cluster.hosts), {});
     for (int probe = 0; probe < kBaselineProbes; ++probe) {
-        Result<std::vector<PortGoodput>> ports = context_.session.probe(kProbeSpan);
+        Result<std::vector<PortGoodput>> ports =
+            context_.session.probe(kProbeSpan, context_.session.plan().cluster.rate);
         if (!ports) {
             return fail(std::move(ports.error()));
         }
@@ -144,6 +145,13 @@ Result<void> RunSteps::degraded_phase(const std::string& algorithm, const Prepar
         return stored;
     }
     Result<PreparedPlan> plan = degraded_plan(algorithm, steady);
+    if (!plan && plan.error().kind() == ErrorKind::kInput) {
+        // The algorithm has no schedule for this damage. That is a finding, not a failure: its degraded phase stays
+        // empty, which is inconclusive, and the next algorithm has its turn.
+        event("no_plan", plan.error().to_line());
+        context_.progress.note(plan.error().to_line());
+        return {};
+    }
     if (!plan) {
         return fail(std::move(plan.error()));
     }
@@ -235,7 +243,7 @@ Result<collective::Topology> RunSteps::measure_damage(FaultDriver& faults) {
     if (!faults.cap_in_force()) {
         return topology;
     }
-    Result<std::vector<PortGoodput>> ports = context_.session.probe(kProbeSpan);
+    Result<std::vector<PortGoodput>> ports = context_.session.probe(kProbeSpan, faults.lowest_cap());
     if (!ports) {
         return fail(std::move(ports.error()).during("measuring the capped ports"));
     }

@@ -21,6 +21,8 @@ constexpr Nanoseconds kStartTimeout = std::chrono::seconds(20);
 constexpr Nanoseconds kConnectTimeout = std::chrono::seconds(20);
 /// Every rank holds the bytes of a probe in memory, so that fast ports are probed for a shorter time.
 constexpr std::uint64_t kProbeBytesMax = 256ULL << 20;
+/// Less than this through a slow port would mostly measure a shaper's burst and a queue.
+constexpr std::uint64_t kProbeBytesMin = 512ULL << 10;
 
 /// An upper estimate of how long a probe of a full run lasts.
 constexpr Nanoseconds kUsualProbe = std::chrono::milliseconds(500);
@@ -257,8 +259,8 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
     return outcome;
 }
 
-Result<std::vector<PortGoodput>> Session::probe(Nanoseconds span) {
-    const Json params{{"bytes", probe_bytes(plan_.cluster.rate, span)},
+Result<std::vector<PortGoodput>> Session::probe(Nanoseconds span, BitRate slowest) {
+    const Json params{{"bytes", std::max(probe_bytes(slowest, span), kProbeBytesMin)},
                       {"peers", peers_},
                       {"timeout_ns", std::max<Nanoseconds>(50 * span, kConnectTimeout).count()}};
     Result<std::vector<Json>> replies = agents_->call_all(

@@ -67,8 +67,9 @@ public:
     /// Fills every rank's vector, then runs the plan once. `on_start` is called when every rank is ready to start.
     [[nodiscard]] Result<IterationOutcome> iterate(const PreparedPlan& plan, Nanoseconds timeout,
                                                    const std::function<void(Nanoseconds started_at)>& on_start);
-    /// Measures every port at once with plain flows from each rank to the next, about `span` long at the line rate.
-    [[nodiscard]] Result<std::vector<PortGoodput>> probe(Nanoseconds span);
+    /// Measures every port at once with plain flows from each rank to the next, about `span` long at the rate of the
+    /// slowest port (which the caller knows).
+    [[nodiscard]] Result<std::vector<PortGoodput>> probe(Nanoseconds span, BitRate slowest);
 
     /// Ends ranks and agents (each undoes what is still open), removes the lab. Returns what could not be confirmed.
     [[nodiscard]] std::vector<Error> close();
