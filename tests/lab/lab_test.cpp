@@ -254,14 +254,19 @@ TEST_F(LabTest, TheDeathOfTheOwnerRemovesEverything) {
         if (!lab) {
             return 1;
         }
-        // Somebody inside who does not notice that the owner is gone.
+        // Somebody inside who does not notice that the owner is gone. He is inside before the owner's death is due.
+        std::array<int, 2> entered{};
+        static_cast<void>(!::pipe2(entered.data(), O_CLOEXEC));
         if (::fork() == 0) {
             static_cast<void>(enter_host(lab->host_netns_fd(2)));
+            static_cast<void>(!::write(entered[1], "", 1));
             ::close_range(3, ~0U, 0);
             while (true) {
                 ::pause();
             }
         }
+        char inside = 0;
+        static_cast<void>(!::read(entered[0], &inside, sizeof inside));
         static_cast<void>(!::write(ends[1], &keeper, sizeof keeper));
         while (true) {
             ::pause();
