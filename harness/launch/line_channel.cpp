@@ -12,6 +12,9 @@ namespace railbreak::launch {
 
 namespace {
 
+/// Pieces of 64 KiB that one call of receive() takes at most.
+constexpr int kReadsPerCall = 16;
+
 void make_non_blocking(int fd) {
     if (fd >= 0) {
         ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -52,7 +55,8 @@ Result<void> LineChannel::flush() {
 Result<std::vector<std::string>> LineChannel::receive() {
     std::vector<std::string> lines;
     std::array<char, 65536> buffer; // NOLINT(cppcoreguidelines-pro-type-member-init): filled by read
-    while (!at_end_) {
+    // A peer that writes faster than this reads must not keep the caller here for ever.
+    for (int reads = 0; reads < kReadsPerCall && !at_end_; ++reads) {
         const ssize_t count = ::read(read_fd_.get(), buffer.data(), buffer.size());
         if (count == 0) {
             at_end_ = true;

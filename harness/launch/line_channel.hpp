@@ -26,7 +26,8 @@ public:
     [[nodiscard]] Result<void> send(std::string_view line);
     /// Writes what is still queued; call it when write_fd() is writable and wants_write() holds.
     [[nodiscard]] Result<void> flush();
-    /// Reads what is there and returns the complete lines; sets at_end() at end of file. Never waits.
+    /// Reads what is there, up to 1 MiB, and returns the complete lines; sets at_end() at end of file. Never waits.
+    /// What it left is readable still.
     [[nodiscard]] Result<std::vector<std::string>> receive();
 
     [[nodiscard]] bool wants_write() const { return !unsent_.empty(); }
