@@ -50,7 +50,6 @@ private:
     std::vector<PortGoodput> healthy_ports_;
     BitRate healthy_goodput_;      ///< of the fastest healthy port: bounds never claim more than is proven
     collective::Topology damaged_; ///< measured while the faults of the present algorithm are in force
-    std::string steady_algorithm_;
     std::int32_t warmups_ = 0; ///< warm-up iterations of the present algorithm so far
 };
 
