@@ -35,14 +35,23 @@ struct Plan {
     std::string reason;       ///< one line: why this plan and these parameters
 };
 
+/// A plan parameter that an algorithm takes, for help texts and error messages.
+struct OptionHelp {
+    std::string_view name;   ///< "k"
+    std::string_view values; ///< "1..1048576"
+    std::string_view what;   ///< "number of segments"
+};
+
 /// One way of doing AllReduce.
 class Algorithm {
 public:
     virtual ~Algorithm() = default;
-    /// Name in scenarios, on the command line and in the database: "ring", "optcc", "optcc-shared".
+    /// Name in scenarios, on the command line and in the database: "ring", "optcc", "r2ccl", ...
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// One line for people.
     [[nodiscard]] virtual std::string_view summary() const = 0;
+    /// The names that PlanRequest::options may have for this algorithm.
+    [[nodiscard]] virtual std::vector<OptionHelp> options() const { return {}; }
     /// The schedule for this request, or an Error (kInput) that says why the algorithm does not apply.
     [[nodiscard]] virtual Result<Plan> plan(const PlanRequest& request) const = 0;
 };

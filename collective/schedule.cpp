@@ -10,6 +10,12 @@ std::string_view to_string(Stage stage) {
     case Stage::kAllGather: return "allgather";
     case Stage::kStarUp: return "star-up";
     case Stage::kStarDown: return "star-down";
+    case Stage::kStarExchange: return "star-exchange";
+    case Stage::kLocalReduce: return "local-reduce";
+    case Stage::kLocalGather: return "local-gather";
+    case Stage::kReduce: return "reduce";
+    case Stage::kBroadcast: return "broadcast";
+    case Stage::kExchange: return "exchange";
     case Stage::kProbe: return "probe";
     }
     return "unknown";

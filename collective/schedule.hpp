@@ -1,9 +1,13 @@
 // The schedule: what every rank sends and receives, in which order, waiting for what.
 //
-// A rank has one or more *lanes*. A lane is a pair of engines on the rank's port: one that works through a list of
-// send steps strictly in order, one that works through a list of receive steps strictly in order. With one lane the
-// port carries at most one flow a side at a time (the exclusive port model of the OptCC paper). A plan with two lanes
-// lets a ring flow and a straggler flow share the port (the fluid model).
+// A rank has one or more *lanes*. A lane is a pair of engines on one of the rank's ports: one that works through a list
+// of send steps strictly in order, one that works through a list of receive steps strictly in order. With one lane on a
+// port the port carries at most one flow a side at a time (the exclusive port model of the OptCC paper). A plan with
+// two lanes on a port lets, for example, a ring flow and a straggler flow share it (the fluid model).
+//
+// A port is a NIC of the rank's server, or the rank's own intra-host port (shared memory here, NVLink on a GPU server),
+// which leads to the other ranks of its server only. Ranks are numbered server by server: with g ranks a server,
+// server s has the ranks g s .. g s + g-1.
 //
 // The k-th step that rank a sends to rank b on a lane is the k-th step that b receives from a on that lane.
 //
@@ -35,7 +39,20 @@ using Rank = std::int32_t;
 /// Index of a lane of a rank.
 using Lane = std::int32_t;
 
-inline constexpr Lane kMaxLanes = 2;
+inline constexpr Lane kMaxLanes = 4;
+
+/// What a lane is attached to.
+enum class PortKind : std::uint8_t {
+    kNic,   ///< a NIC of the rank's server
+    kLocal, ///< the rank's intra-host port
+};
+
+/// A port as the rank sees it.
+struct Port {
+    PortKind kind = PortKind::kNic;
+    std::int32_t nic = 0; ///< NIC of the rank's server, from 0; 0 for an intra-host port, of which a rank has one
+    bool operator==(const Port&) const = default;
+};
 
 /// A contiguous range of the vector, in elements.
 struct Slice {
@@ -53,6 +70,12 @@ enum class Stage : std::uint8_t {
     kAllGather,     ///< S4: ring hop, the receiver overwrites
     kStarUp,        ///< bubble-filling chunk, own values of a healthy rank to the straggler, which adds
     kStarDown,      ///< bubble-filling chunk, finished sum from the straggler to a healthy rank
+    kStarExchange,  ///< bubble-filling chunk between two stragglers
+    kLocalReduce,   ///< N1, N3: between ranks of a server, before a phase: the receiver adds
+    kLocalGather,   ///< N2, N4: between ranks of a server, after a phase: the receiver overwrites
+    kReduce,        ///< towards the root of a tree, or pairwise halving: the receiver adds
+    kBroadcast,     ///< from the root of a tree, or pairwise doubling: the receiver overwrites
+    kExchange,      ///< pairwise with a late or slow rank: both ends add
     kProbe,         ///< bandwidth measurement, not part of a collective
 };
 
@@ -84,6 +107,11 @@ public:
     [[nodiscard]] virtual Rank ranks() const = 0;
     /// Lanes of every rank, 1 <= lanes() <= kMaxLanes.
     [[nodiscard]] virtual Lane lanes() const = 0;
+    /// Ranks of one server, >= 1; ranks() is a multiple of it.
+    [[nodiscard]] virtual Rank ranks_per_server() const { return 1; }
+    /// What a lane of a rank is attached to. Both ends of every message on the lane have a port of the same kind; the
+    /// NIC numbers may differ. The lane number is the same at both ends.
+    [[nodiscard]] virtual Port port(Rank /*rank*/, Lane /*lane*/) const { return {}; }
     /// Elements of the vector.
     [[nodiscard]] virtual std::int64_t elements() const = 0;
     /// Length of a send queue and of a receive queue. O(1).
@@ -94,7 +122,8 @@ public:
     [[nodiscard]] virtual Step receive_step(Rank rank, Lane lane, std::int64_t index) const = 0;
 };
 
-/// "reduce-scatter", "upload", "download", "allgather", "star-up", "star-down", "probe".
+/// "reduce-scatter", "upload", "download", "allgather", "star-up", "star-down", "star-exchange", "local-reduce",
+/// "local-gather", "reduce", "broadcast", "exchange", "probe".
 [[nodiscard]] std::string_view to_string(Stage stage);
 
 } // namespace railbreak::collective

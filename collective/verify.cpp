@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/check.hpp"
 #include "collective/verify_graph.hpp"
@@ -54,7 +55,7 @@ Graph write_out(const Schedule& schedule, Findings& findings) {
     graph.ranks = schedule.ranks();
     graph.lanes = schedule.lanes();
     graph.elements = schedule.elements();
-    RB_CHECK(graph.lanes >= 1 && graph.lanes <= kMaxLanes, "a schedule has one or two lanes");
+    RB_CHECK(graph.lanes >= 1 && graph.lanes <= kMaxLanes, "a schedule has one to kMaxLanes lanes");
     graph.queue_begin.push_back(0);
     for (std::int32_t queue = 0; queue < graph.ranks * graph.lanes * 2; ++queue) {
         const Rank rank = graph.rank_of(queue);
@@ -178,9 +179,9 @@ public:
             if (done_[queue] < graph_.queue_size(static_cast<std::int32_t>(queue))) {
                 const Entry& head = graph_.entry(graph_.queue_begin[queue] + done_[queue]);
                 findings.add(graph_, head, "deadlock",
-                             fmt::format("never happens: {} rank {}, after ({}, {})",
+                             fmt::format("never happens: {} rank {}, after ({})",
                                          waits_done(head) ? "waits for" : "lacks its inputs, peer", head.step.peer,
-                                         head.step.after[0], head.step.after[1]));
+                                         fmt::join(head.step.after, ", ")));
             }
         }
     }

@@ -28,6 +28,8 @@ namespace railbreak::collective {
 
 namespace {
 
+constexpr std::size_t kOptccLanes = 2; ///< ring and straggler flows on one lane, or on a lane each
+
 class OptccSchedule final : public Schedule {
 public:
     explicit OptccSchedule(const OptccParameters& parameters)
@@ -236,8 +238,8 @@ private:
     PerPhase streams_;
     PerPhase downs_;
     PerPhase ups_;
-    std::array<LinkShape, kMaxLanes> send_shapes_;
-    std::array<LinkShape, kMaxLanes> receive_shapes_;
+    std::array<LinkShape, kOptccLanes> send_shapes_;
+    std::array<LinkShape, kOptccLanes> receive_shapes_;
 };
 
 } // namespace
