@@ -1,10 +1,15 @@
-// OptCC schedules for one straggler: the healthy ranks keep a full-speed ring, and the straggler exchanges every
-// element with it exactly once in each direction, in pauses that circulate round the ring.
+// OptCC schedules: the healthy ranks keep a full-speed ring, and every straggler exchanges every element with it
+// exactly once in each direction, in pauses that circulate round the ring.
+//
+// With several ranks a server the words rank and straggler below mean servers: rank r of every server forms rail r,
+// which does the same on its share of the vector through NIC r, and the ranks of a server add up and hand round what
+// the rails carry on their intra-host ports.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/rational.hpp"
 #include "collective/schedule.hpp"
@@ -13,28 +18,35 @@ namespace railbreak::collective {
 
 /// The plans, which differ in how the vector is cut and in what the pauses carry.
 enum class OptccPlan : std::uint8_t {
-    kUniform,  ///< "u": k equal segments, k+1 phases, for ring and straggler alike
+    kUniform,  ///< "u": k equal segments, k+1 phases, for ring and stragglers alike
     kBalanced, ///< "bs": k+1 ring slices and k straggler segments, so that every phase has equal ring work
     kStar,     ///< "star": kUniform, plus chunks that use what a straggler faster than half speed leaves of a pause
 };
 
 /// Everything that determines an OptCC schedule.
 struct OptccParameters {
-    Rank ranks = 0;            ///< >= 3
-    Rank straggler = 0;        ///< its rank
-    std::int64_t elements = 0; ///< of the vector, >= 1
+    Rank servers = 0;             ///< >= stragglers + 2
+    std::vector<Rank> stragglers; ///< at least one server, the slowest first
+    std::int64_t elements = 0;    ///< of the vector, >= 1
     OptccPlan plan = OptccPlan::kBalanced;
-    std::int64_t segments = 1;      ///< k >= 1
-    std::int64_t star_elements = 0; ///< elements at the end of the vector that travel by star; 0 unless kStar
-    bool shared = false; ///< two lanes: straggler flows run beside ring flows instead of in pauses between them
+    std::int64_t segments = 1; ///< k >= 1
+    /// For each straggler, how many elements at the end of the vector travel by its star; empty unless kStar.
+    std::vector<std::int64_t> star_elements;
+    /// Two NIC lanes: straggler flows run beside ring flows instead of in pauses between them.
+    bool shared = false;
+    /// Link 0 hands each segment up one phase later than the others (kUniform). Of use with several stragglers of which
+    /// one is slower than half speed: then phases overlap, and the last download of a phase, which link 0 would have
+    /// to wait for, would hold up the next one.
+    bool late_first_link = false;
 };
 
 /// "u", "bs", "star": as in options and names.
 [[nodiscard]] std::string_view to_string(OptccPlan plan);
 
-/// How many of `elements` elements the star chunks of all phases carry so that each fills its pause exactly:
-/// n (2-l)/(h l + 2-l), rounded down; 0 from slowdown 2 on.
-[[nodiscard]] std::int64_t star_share(Rank ranks, std::int64_t elements, const Rational& slowdown);
+/// How many of `elements` elements the star chunks of each straggler carry so that every chunk fills its pause exactly:
+/// n c_a / (h + c_1 + .. + c_m) with c = (2-l)/l, rounded down; 0 from slowdown 2 on.
+[[nodiscard]] std::vector<std::int64_t> star_shares(Rank servers, std::int64_t elements,
+                                                    const std::vector<Rational>& slowdowns);
 
 /// The schedule. Every step of every rank is computed in O(1) without allocation.
 [[nodiscard]] std::unique_ptr<const Schedule> make_optcc(const OptccParameters& parameters);

@@ -145,12 +145,13 @@ Result<Plan> OptccAlgorithm::plan(const PlanRequest& request) const {
     const Rank slow = **straggler;
     const Rational& slowdown = request.topology.servers[static_cast<std::size_t>(slow)].worst();
     const bool star = choice.plan == OptccPlan::kStar;
-    return Plan{make_optcc({.ranks = cost->ranks,
-                            .straggler = slow,
+    return Plan{make_optcc({.servers = cost->ranks,
+                            .stragglers = {slow},
                             .elements = request.elements,
                             .plan = choice.plan,
                             .segments = choice.segments,
-                            .star_elements = star ? star_share(cost->ranks, request.elements, slowdown) : 0,
+                            .star_elements = star ? star_shares(cost->ranks, request.elements, {slowdown})
+                                                  : std::vector<std::int64_t>{},
                             .shared = shared_}),
                 Nanoseconds(static_cast<std::int64_t>(predicted)), explain(*cost, choice, predicted, ring, forced)};
 }

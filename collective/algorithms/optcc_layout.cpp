@@ -1,51 +1,57 @@
 #include "collective/algorithms/optcc_layout.hpp"
 
+#include <numeric>
+
 namespace railbreak::collective {
 
-OptccLayout::OptccLayout(const OptccParameters& parameters)
-    : ring_elements_(parameters.elements - parameters.star_elements), sections_(ring_elements_, parameters.ranks - 1),
-      units_(sections_, parameters.plan == OptccPlan::kBalanced ? parameters.segments + 1 : parameters.segments),
-      segments_(sections_, parameters.segments), star_chunks_(parameters.star_elements, parameters.segments) {}
+namespace {
 
-Slice OptccLayout::ring_part(std::int64_t unit, std::int64_t section) const {
-    return units_.part(sections_.part(section), unit);
+/// floor(total * part / scale), without overflow.
+std::int64_t share(std::int64_t total, std::int64_t part, std::int64_t scale) {
+    return static_cast<std::int64_t>(static_cast<__int128>(total) * part / scale);
 }
 
-Slice OptccLayout::segment_part(std::int64_t segment, std::int64_t section) const {
-    return segments_.part(sections_.part(section), segment);
-}
-
-Slice OptccLayout::star_chunk(std::int64_t chunk) const {
-    const Slice inside = star_chunks_.part(chunk);
-    return {ring_elements_ + inside.offset, inside.count};
-}
-
-std::int64_t StragglerQueue::count() const {
-    return healthy_ * (pauses_.first + (last_phase_ - 1) * pauses_.middle + pauses_.last);
-}
-
-Place StragglerQueue::locate(std::int64_t index) const {
-    Place place;
-    place.pause = true;
-    const std::int64_t first_size = healthy_ * pauses_.first;
-    const std::int64_t last_begin = first_size + (last_phase_ - 1) * healthy_ * pauses_.middle;
-    std::int64_t within = index;
-    if (index >= last_begin) {
-        place.phase = last_phase_;
-        within = index - last_begin;
-    } else if (index >= first_size) {
-        place.phase = 1 + (index - first_size) / (healthy_ * pauses_.middle);
-        within = (index - first_size) % (healthy_ * pauses_.middle);
+std::vector<Slice> cut_section(std::int64_t size, const std::vector<OptccProgram::Range>& ranges, std::int64_t scale) {
+    std::vector<Slice> parts;
+    parts.reserve(ranges.size());
+    for (const OptccProgram::Range& range : ranges) {
+        const std::int64_t begin = share(size, range.begin, scale);
+        parts.push_back({begin, share(size, range.end, scale) - begin});
     }
-    const std::int64_t entries = pauses_.at(place.phase, last_phase_);
-    place.window = within / entries;
-    place.entry = within % entries;
-    return place;
+    return parts;
 }
 
-std::int64_t StragglerQueue::index(std::int64_t phase, std::int64_t window, std::int64_t entry) const {
-    const std::int64_t begin = phase == 0 ? 0 : healthy_ * (pauses_.first + (phase - 1) * pauses_.middle);
-    return begin + window * pauses_.at(phase, last_phase_) + entry;
+std::int64_t sum(const std::vector<std::int64_t>& values) {
+    return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
+} // namespace
+
+OptccLayout::OptccLayout(const OptccProgram& program, std::int64_t elements, std::int64_t healthy,
+                         const std::vector<std::int64_t>& star_elements, const std::vector<std::int64_t>& star_weights)
+    : sections_(elements - sum(star_elements), healthy), unit_cut_(cut(program.units, program.scale)),
+      segment_cut_(cut(program.segments, program.scale)),
+      star_chunks_(static_cast<std::int64_t>(program.phases.size()) - 1) {
+    cut_star(elements - sum(star_elements), star_elements, star_weights);
+}
+
+OptccLayout::Cut OptccLayout::cut(const std::vector<OptccProgram::Range>& ranges, std::int64_t scale) const {
+    return {cut_section(sections_.largest(), ranges, scale), cut_section(sections_.smallest(), ranges, scale)};
+}
+
+void OptccLayout::cut_star(std::int64_t offset, const std::vector<std::int64_t>& star_elements,
+                           const std::vector<std::int64_t>& star_weights) {
+    for (const std::int64_t elements : star_elements) {
+        const std::int64_t total = star_weights.empty() ? star_chunks_ : sum(star_weights);
+        std::int64_t before = 0;
+        for (std::int64_t chunk = 0; chunk < star_chunks_; ++chunk) {
+            const std::int64_t weight = star_weights.empty() ? 1 : star_weights[static_cast<std::size_t>(chunk)];
+            const std::int64_t begin = share(elements, before, total);
+            before += weight;
+            star_.push_back({offset + begin, share(elements, before, total) - begin});
+        }
+        offset += elements;
+    }
 }
 
 } // namespace railbreak::collective

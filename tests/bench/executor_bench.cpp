@@ -109,8 +109,8 @@ std::unique_ptr<const Schedule> make_schedule(const Settings& settings, std::int
         return make_ring(settings.ranks, elements);
     }
     OptccParameters parameters;
-    parameters.ranks = settings.ranks;
-    parameters.straggler = std::max(settings.straggler, 0);
+    parameters.servers = settings.ranks;
+    parameters.stragglers = {std::max(settings.straggler, 0)};
     parameters.elements = elements;
     parameters.plan = settings.plan == "u" ? OptccPlan::kUniform : OptccPlan::kBalanced;
     parameters.segments = settings.segments;

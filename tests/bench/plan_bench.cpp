@@ -11,8 +11,8 @@ namespace railbreak::collective {
 namespace {
 
 std::unique_ptr<const Schedule> schedule(OptccPlan plan, std::int64_t ranks, std::int64_t segments) {
-    return make_optcc({.ranks = static_cast<Rank>(ranks),
-                       .straggler = static_cast<Rank>(ranks / 3),
+    return make_optcc({.servers = static_cast<Rank>(ranks),
+                       .stragglers = {static_cast<Rank>(ranks / 3)},
                        .elements = 268'435'399,
                        .plan = plan,
                        .segments = segments});

@@ -30,8 +30,8 @@ Rational time_over_n(const Schedule& schedule, Rank straggler, const Rational& s
 
 OptccParameters parameters(Rank ranks, OptccPlan plan, std::int64_t segments) {
     // Every slice and every segment of a section gets a whole number of elements.
-    return {.ranks = ranks,
-            .straggler = ranks / 2,
+    return {.servers = ranks,
+            .stragglers = {ranks / 2},
             .elements = (ranks - 1) * segments * (segments + 1),
             .plan = plan,
             .segments = segments};
@@ -118,13 +118,13 @@ TEST(Makespan, StarLiesBetweenTheBoundAndItsWindows) {
                 const std::int64_t section = whole(numerator(ell));
                 const std::int64_t chunk = 2 * whole(denominator(ell)) - section;
                 const std::int64_t elements = k * ((ranks - 1) * section + chunk);
-                ASSERT_EQ(star_share(ranks, elements, ell), k * chunk);
-                const auto star = make_optcc({.ranks = ranks,
-                                              .straggler = 1,
+                ASSERT_EQ(star_shares(ranks, elements, {ell}), std::vector<std::int64_t>{k * chunk});
+                const auto star = make_optcc({.servers = ranks,
+                                              .stragglers = {1},
                                               .elements = elements,
                                               .plan = OptccPlan::kStar,
                                               .segments = k,
-                                              .star_elements = k * chunk});
+                                              .star_elements = {k * chunk}});
                 const Rational windows = Rational(2 * (k + 1) * (ranks - 1) * section) / elements;
                 const Rational time = time_over_n(*star, 1, ell);
                 EXPECT_GE(time, bounds::theorem6(ranks, ell));
@@ -149,7 +149,7 @@ TEST(Makespan, CostModelIsExactWithoutLatency) {
                                       .vector_ns = 4.0 * static_cast<double>(plan.elements),
                                       .overhead_ns = static_cast<double>(overhead)};
                 std::vector<std::int64_t> ticks(static_cast<std::size_t>(ranks), 4);
-                ticks[static_cast<std::size_t>(plan.straggler)] = 6;
+                ticks[static_cast<std::size_t>(plan.stragglers[0])] = 6;
                 const auto schedule = make_optcc(plan);
                 EXPECT_NEAR(optcc_cost_ns(input, OptccPlan::kBalanced, k),
                             static_cast<double>(test::makespan(*schedule, ticks, overhead)), 1e-6)

@@ -44,7 +44,7 @@ Spot find_send(ListSchedule& schedule, const StepTest& wanted) {
 }
 
 StepTest staged(Stage stage) {
-    return [stage](const Step& step) { return step.stage == stage; };
+    return [stage](const Step& step) { return step.stage == stage && step.slice.count > 0; };
 }
 
 Step& send_at(ListSchedule& schedule, const Spot& spot) {
@@ -93,13 +93,26 @@ struct PlanCase {
 };
 
 std::unique_ptr<const Schedule> optcc(OptccPlan plan, bool shared) {
-    return make_optcc({.ranks = 6,
-                       .straggler = 2,
-                       .elements = 1009,
-                       .plan = plan,
-                       .segments = 3,
-                       .star_elements = plan == OptccPlan::kStar ? 101 : 0,
-                       .shared = shared});
+    return make_optcc(
+        {.servers = 6,
+         .stragglers = {2},
+         .elements = 1009,
+         .plan = plan,
+         .segments = 3,
+         .star_elements = plan == OptccPlan::kStar ? std::vector<std::int64_t>{101} : std::vector<std::int64_t>{},
+         .shared = shared});
+}
+
+std::unique_ptr<const Schedule> two_stragglers(OptccPlan plan, bool shared, bool late = false) {
+    return make_optcc(
+        {.servers = 6,
+         .stragglers = {4, 2},
+         .elements = 1009,
+         .plan = plan,
+         .segments = 2,
+         .star_elements = plan == OptccPlan::kStar ? std::vector<std::int64_t>{101, 78} : std::vector<std::int64_t>{},
+         .shared = shared,
+         .late_first_link = late});
 }
 
 std::vector<PlanCase> plans() {
@@ -107,6 +120,8 @@ std::vector<PlanCase> plans() {
     std::vector<Stage> star = base;
     star.push_back(Stage::kStarUp);
     star.push_back(Stage::kStarDown);
+    std::vector<Stage> stars = star;
+    stars.push_back(Stage::kStarExchange);
     return {
         {"ring", [] { return make_ring(6, 1009); }, {Stage::kReduceScatter, Stage::kAllGather}},
         {"u", [] { return optcc(OptccPlan::kUniform, false); }, base},
@@ -115,6 +130,13 @@ std::vector<PlanCase> plans() {
         {"u_shared", [] { return optcc(OptccPlan::kUniform, true); }, base},
         {"bs_shared", [] { return optcc(OptccPlan::kBalanced, true); }, base},
         {"star_shared", [] { return optcc(OptccPlan::kStar, true); }, star},
+        {"u_two", [] { return two_stragglers(OptccPlan::kUniform, false); }, base},
+        {"u_two_late", [] { return two_stragglers(OptccPlan::kUniform, false, true); }, base},
+        {"u_two_late_shared", [] { return two_stragglers(OptccPlan::kUniform, true, true); }, base},
+        {"bs_two", [] { return two_stragglers(OptccPlan::kBalanced, false); }, base},
+        {"bs_two_shared", [] { return two_stragglers(OptccPlan::kBalanced, true); }, base},
+        {"star_two", [] { return two_stragglers(OptccPlan::kStar, false); }, stars},
+        {"star_two_shared", [] { return two_stragglers(OptccPlan::kStar, true); }, stars},
     };
 }
 

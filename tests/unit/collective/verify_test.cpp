@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/rational.hpp"
@@ -14,6 +15,8 @@
 
 namespace railbreak::collective {
 namespace {
+
+using testing::ElementsAre;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 // Instrumented code is 20 times slower: only the corner of the grid, which has all shapes of queues.
@@ -60,11 +63,13 @@ TEST_P(OptccGrid, IsProvenForAllSizes) {
     const auto [plan, shared] = GetParam();
     for (const Rank ranks : grid_ranks()) {
         for (const std::int64_t segments : grid_segments()) {
-            OptccParameters parameters{.ranks = ranks, .plan = plan, .segments = segments, .shared = shared};
-            parameters.straggler = static_cast<Rank>((segments + ranks / 2) % ranks);
+            OptccParameters parameters{.servers = ranks, .plan = plan, .segments = segments, .shared = shared};
+            parameters.stragglers = {static_cast<Rank>((segments + ranks / 2) % ranks)};
             for (const std::int64_t elements : {odd_length(ranks, segments), std::int64_t{ranks} * 3 / 2}) {
                 parameters.elements = elements;
-                parameters.star_elements = plan == OptccPlan::kStar ? star_share(ranks, elements, {8, 7}) : 0;
+                if (plan == OptccPlan::kStar) {
+                    parameters.star_elements = star_shares(ranks, elements, {{8, 7}});
+                }
                 expect_proven(*make_optcc(parameters));
             }
         }
@@ -76,9 +81,10 @@ TEST_P(OptccGrid, IsProvenForEveryStragglerAndForVectorsShorterThanThePlan) {
     for (const Rank ranks : {3, 4, 7}) {
         for (Rank straggler = 0; straggler < ranks; ++straggler) {
             for (std::int64_t elements = 1; elements <= 2 * ranks + 1; ++elements) {
-                const std::int64_t star = plan == OptccPlan::kStar ? elements / 3 : 0;
-                expect_proven(*make_optcc({.ranks = ranks,
-                                           .straggler = straggler,
+                const std::vector<std::int64_t> star =
+                    plan == OptccPlan::kStar ? std::vector<std::int64_t>{elements / 3} : std::vector<std::int64_t>{};
+                expect_proven(*make_optcc({.servers = ranks,
+                                           .stragglers = {straggler},
                                            .elements = elements,
                                            .plan = plan,
                                            .segments = 3,
@@ -103,9 +109,9 @@ TEST(Star, IsProvenForEverySlowdown) {
         for (const bool shared : {false, true}) {
             for (const Rank ranks : {3, 8, 16}) {
                 const std::int64_t elements = 10007;
-                const std::int64_t star = star_share(ranks, elements, *parse_rational(slowdown));
-                expect_proven(*make_optcc({.ranks = ranks,
-                                           .straggler = 1,
+                const auto star = star_shares(ranks, elements, {*parse_rational(slowdown)});
+                expect_proven(*make_optcc({.servers = ranks,
+                                           .stragglers = {1},
                                            .elements = elements,
                                            .plan = OptccPlan::kStar,
                                            .segments = 5,
@@ -118,9 +124,11 @@ TEST(Star, IsProvenForEverySlowdown) {
 
 TEST(Star, ShareFillsThePauses) {
     // h = 4, l = 3/2: c = 1/3 of a section, n = k (h + c) sections, so 1/13 of the vector.
-    EXPECT_EQ(star_share(5, 1300, {3, 2}), 100);
-    EXPECT_EQ(star_share(5, 1300, {2, 1}), 0);
-    EXPECT_EQ(star_share(5, 1300, {4, 1}), 0);
+    EXPECT_THAT(star_shares(5, 1300, {{3, 2}}), ElementsAre(100));
+    EXPECT_THAT(star_shares(5, 1300, {{2, 1}}), ElementsAre(0));
+    EXPECT_THAT(star_shares(5, 1300, {{4, 1}}), ElementsAre(0));
+    // Two stragglers of 1 and 3/2, h = 3: chunks of 1 and 1/3 of a section, 13 thirds in all.
+    EXPECT_THAT(star_shares(5, 1300, {{1, 1}, {3, 2}}), ElementsAre(300, 100));
 }
 
 TEST(Ring, IsProvenForAllSizes) {

@@ -1,0 +1,227 @@
+// OptCC in closed form.
+//
+// The h healthy ranks are nodes 0..h-1 of a ring, in rank order. Link i joins the send side of node i-1 to the receive
+// side of node i. In a phase every link makes h-1 hops of each ring stream and pauses once for every straggler. In its
+// pause for straggler a, node i gets a's own values of section i+1 (download, added: node i is where the reduce-scatter
+// of that section ends), and node i-1 hands a the finished section i of an earlier segment (upload). A section is
+// therefore complete at its owner when the phase ends, is gathered in a later phase, and a straggler meets one link per
+// window. A segment that adds at the straggler goes the other way round: the straggler adds its own values to the
+// healthy sum that comes up and sends the total down, which the owner stores.
+//
+// With star chunks every node also sends its own values of each straggler's chunk in these pauses; the straggler sums
+// them and returns the sum in the next phase. In the windows that follow, the stragglers do the same among themselves.
+//
+// All nodes and sections are numbered modulo h.
+#include "collective/algorithms/optcc_rail.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace railbreak::collective {
+
+namespace {
+
+std::size_t at(std::int64_t index) {
+    return static_cast<std::size_t>(index);
+}
+
+} // namespace
+
+OptccRail::OptccRail(const OptccParameters& parameters)
+    : parameters_(parameters), stragglers_(static_cast<std::int64_t>(parameters.stragglers.size())),
+      healthy_(parameters.servers - stragglers_), program_(make_program(parameters)),
+      layout_(program_, parameters.elements, healthy_, parameters.star_elements, {}), nodes_(at(parameters.servers), 0),
+      star_(!parameters.star_elements.empty()), shapes_{shape(0), shape(1)} {
+    for (std::int64_t a = 0; a < stragglers_; ++a) {
+        nodes_[at(straggler_rank(a))] = -1 - a;
+    }
+    for (Rank rank = 0; rank < parameters.servers; ++rank) {
+        if (nodes_[at(rank)] >= 0) {
+            nodes_[at(rank)] = static_cast<std::int64_t>(ring_.size());
+            ring_.push_back(rank);
+        }
+    }
+}
+
+OptccShape OptccRail::shape(Lane lane) const {
+    OptccShape shape;
+    shape.healthy = healthy_;
+    shape.stragglers = stragglers_;
+    shape.phases = static_cast<std::int64_t>(program_.phases.size());
+    shape.streams = lane == 0 ? kOptccStreams : 0;
+    shape.entries = lane != visit_lane() ? 0 : star_ ? 2 : 1;
+    shape.exchanges = star_ ? 2 : 0;
+    shape.wrap = star_;
+    return shape;
+}
+
+std::string OptccRail::name() const {
+    return fmt::format("optcc-{}{}(k={},{}={})", parameters_.shared ? "shared-" : "", to_string(parameters_.plan),
+                       parameters_.segments, stragglers_ == 1 ? "straggler" : "stragglers",
+                       fmt::join(parameters_.stragglers, ","));
+}
+
+std::int64_t OptccRail::send_count(Rank rank, Lane lane) const {
+    if (is_straggler(rank)) {
+        return lane == visit_lane() ? straggler_sends(-1 - node(rank)).count() : 0;
+    }
+    return sends(node(rank), lane).count();
+}
+
+std::int64_t OptccRail::receive_count(Rank rank, Lane lane) const {
+    if (is_straggler(rank)) {
+        return lane == visit_lane() ? straggler_receives(-1 - node(rank)).count() : 0;
+    }
+    return receives(node(rank), lane).count();
+}
+
+Step OptccRail::send_step(Rank rank, Lane lane, std::int64_t index) const {
+    const std::int64_t node = this->node(rank);
+    if (node < 0) {
+        const std::int64_t straggler = -1 - node;
+        return straggler_send(straggler, straggler_sends(straggler).locate(index));
+    }
+    const std::int64_t link = wrap(node + 1);
+    const OptccPlace place = sends(node, lane).locate(index);
+    if (place.kind == Kind::kPause) {
+        return make_step(straggler_rank(place.number), visit_up(place.phase, place.entry, link, place.number),
+                         needs(node, place));
+    }
+    return make_step(rank_of(link), hop(place, link), needs(node, place));
+}
+
+Step OptccRail::receive_step(Rank rank, Lane lane, std::int64_t index) const {
+    const std::int64_t node = this->node(rank);
+    if (node < 0) {
+        const std::int64_t straggler = -1 - node;
+        const OptccPlace place = straggler_receives(straggler).locate(index);
+        if (place.kind == Kind::kExchange) {
+            const std::int64_t from = straggler_behind(straggler, stragglers_ - place.number);
+            return make_step(straggler_rank(from), exchange(place, from, straggler), {});
+        }
+        return make_step(rank_of(wrap(place.number - 1)), visit_up(place.phase, place.entry, place.number, straggler),
+                         {});
+    }
+    const OptccPlace place = receives(node, lane).locate(index);
+    if (place.kind == Kind::kPause) {
+        return make_step(straggler_rank(place.number), visit_down(place.phase, place.entry, node, place.number), {});
+    }
+    return make_step(rank_of(wrap(node - 1)), hop(place, node), {});
+}
+
+std::int64_t OptccRail::up_segment(std::int64_t phase, std::int64_t link) const {
+    if (link > 0 || !program_.late_first_link) {
+        return program_.phase(phase).up;
+    }
+    return phase > 0 ? program_.phase(phase - 1).up : kOptccNone;
+}
+
+OptccRail::Cargo OptccRail::hop(const OptccPlace& place, std::int64_t link) const {
+    const OptccProgram::Stream& stream = program_.phase(place.phase).streams[at(place.entry)];
+    const Stage stage = stream.gather ? Stage::kAllGather : Stage::kReduceScatter;
+    const Combine combine = stream.gather ? Combine::kCopy : Combine::kReduce;
+    if (stream.unit == kOptccNone) {
+        return {{}, stage, combine};
+    }
+    const std::int64_t section = wrap(stream.gather ? link - place.number : link - 1 - place.number);
+    return {layout_.ring_part(stream.unit, section), stage, combine};
+}
+
+OptccRail::Cargo OptccRail::visit_up(std::int64_t phase, std::int64_t entry, std::int64_t link,
+                                     std::int64_t straggler) const {
+    if (entry == 1) {
+        return {layout_.star_chunk(phase, straggler), Stage::kStarUp, Combine::kReduce};
+    }
+    const std::int64_t segment = up_segment(phase, link);
+    if (segment == kOptccNone) {
+        return {{}, Stage::kUpload, Combine::kCopy};
+    }
+    return {layout_.segment_part(segment, link), Stage::kUpload,
+            program_.adds_at_straggler[at(segment)] ? Combine::kReduce : Combine::kCopy};
+}
+
+OptccRail::Cargo OptccRail::visit_down(std::int64_t phase, std::int64_t entry, std::int64_t link,
+                                       std::int64_t straggler) const {
+    if (entry == 1) {
+        return {layout_.star_chunk(phase - 1, straggler), Stage::kStarDown, Combine::kCopy};
+    }
+    const std::int64_t segment = program_.phase(phase).down;
+    if (segment == kOptccNone) {
+        return {{}, Stage::kDownload, Combine::kReduce};
+    }
+    return {layout_.segment_part(segment, wrap(link + 1)), Stage::kDownload,
+            program_.adds_at_straggler[at(segment)] ? Combine::kCopy : Combine::kReduce};
+}
+
+OptccRail::Cargo OptccRail::exchange(const OptccPlace& place, std::int64_t from, std::int64_t to) const {
+    if (place.entry == 0) {
+        return {layout_.star_chunk(place.phase, to), Stage::kStarExchange, Combine::kReduce};
+    }
+    return {layout_.star_chunk(place.phase - 1, from), Stage::kStarExchange, Combine::kCopy};
+}
+
+void OptccRail::need(PrefixCounts& after, Lane lane, std::int64_t index) {
+    std::int64_t& count = after[at(lane)];
+    count = std::max(count, index + 1);
+}
+
+void OptccRail::need_owned(PrefixCounts& after, std::int64_t node, const OptccProgram::Ready& ready) const {
+    need(after, 0, receives(node, 0).hop_index(ready.reduced.phase, ready.reduced.stream, healthy_ - 2));
+    if (ready.down != kOptccNone) {
+        need(after, visit_lane(), receives(node, visit_lane()).last_pause_index(ready.down));
+    }
+}
+
+/// The sum of a straggler's chunk is complete when the last rank of its phase has added its values.
+void OptccRail::need_star(PrefixCounts& after, std::int64_t straggler, std::int64_t chunk) const {
+    need(after, visit_lane(), straggler_receives(straggler).last_star_index(chunk));
+}
+
+/// Of a straggler's own values nothing has to arrive before.
+Step OptccRail::straggler_send(std::int64_t straggler, const OptccPlace& place) const {
+    PrefixCounts after{};
+    if (place.kind == Kind::kExchange) {
+        const std::int64_t to = straggler_behind(straggler, place.number);
+        const Cargo cargo = exchange(place, straggler, to);
+        if (place.entry == 1 && cargo.slice.count > 0) {
+            need_star(after, straggler, place.phase - 1);
+        }
+        return make_step(straggler_rank(to), cargo, after);
+    }
+    const Cargo cargo = visit_down(place.phase, place.entry, place.number, straggler);
+    if (place.entry == 1 && cargo.slice.count > 0) {
+        need_star(after, straggler, place.phase - 1);
+    } else if (cargo.combine == Combine::kCopy && cargo.slice.count > 0) {
+        // Section i+1 came up on link i+1.
+        const std::int64_t from = wrap(place.number + 1);
+        const std::int64_t phase = program_.up_phase[at(program_.phase(place.phase).down)];
+        need(after, visit_lane(), straggler_receives(straggler).visit_index(phase, from, 0));
+    }
+    return make_step(rank_of(place.number), cargo, after);
+}
+
+/// The receive steps whose data a send step of a healthy node carries.
+PrefixCounts OptccRail::needs(std::int64_t node, const OptccPlace& place) const {
+    PrefixCounts after{};
+    if (place.kind == Kind::kPause) {
+        const std::int64_t segment = place.entry == 0 ? up_segment(place.phase, wrap(node + 1)) : kOptccNone;
+        if (segment != kOptccNone) {
+            need_owned(after, node, program_.up_ready[at(segment)]);
+        }
+        return after;
+    }
+    const OptccProgram::Stream& stream = program_.phase(place.phase).streams[at(place.entry)];
+    if (stream.unit == kOptccNone) {
+        return after;
+    }
+    if (place.number > 0) {
+        need(after, 0, receives(node, 0).hop_index(place.phase, place.entry, place.number - 1));
+    } else if (stream.gather) {
+        need_owned(after, node, program_.gather_ready[at(stream.unit)]);
+    }
+    return after;
+}
+
+} // namespace railbreak::collective
