@@ -71,6 +71,28 @@ template <class Number> Number theorem2(Rank ranks, const std::vector<Number>& s
     return std::max(quotient(Number(2 * (ranks - 1)), rate), largest(stragglers));
 }
 
+template <class Number> Number theorem3(Rank servers, Rank per_server, const Number& slowdown) {
+    return theorem1(servers, slowdown) / per_server;
+}
+
+template <class Number> Number theorem13(Rank servers, Rank per_server, const Number& slowdown) {
+    return theorem6(servers, slowdown) / per_server;
+}
+
+template <class Number> Number local_ports(Rank servers, Rank per_server, const Number& slowdown) {
+    return theorem6(servers * per_server, slowdown) / per_server;
+}
+
+template <class Number> Number peers(Rank ranks, const std::vector<Number>& stragglers) {
+    std::vector<Number> slowdowns(static_cast<std::size_t>(ranks), Number(1));
+    std::copy(stragglers.begin(), stragglers.end(), slowdowns.begin());
+    std::vector<Number> weights;
+    for (const Number& slowdown : slowdowns) {
+        weights.push_back(std::max(Number(0), Number(quotient(Number(2), slowdown) - Number(1))));
+    }
+    return spanning_tree(PortModel::kExclusive, slowdowns, weights);
+}
+
 template <class Number> Number port_sum(Rank ranks, const std::vector<Number>& stragglers) {
     const Number time = Number(2 * (healthy(ranks, stragglers) - 1)) + 2 * sum(stragglers);
     return quotient(time, Number(ranks));
@@ -159,6 +181,10 @@ template <class Number> Number queues_limit(Rank ranks, const std::vector<Number
     template Number theorem1(Rank, const Number&);                                                                     \
     template Number theorem6(Rank, const Number&);                                                                     \
     template Number theorem2(Rank, const std::vector<Number>&);                                                        \
+    template Number theorem3(Rank, Rank, const Number&);                                                               \
+    template Number theorem13(Rank, Rank, const Number&);                                                              \
+    template Number local_ports(Rank, Rank, const Number&);                                                            \
+    template Number peers(Rank, const std::vector<Number>&);                                                           \
     template Number port_sum(Rank, const std::vector<Number>&);                                                        \
     template Number asymmetric_straggler(Rank, const Number&, const Number&);                                          \
     template Number equal_stragglers(Rank, Rank, const Number&);                                                       \

@@ -12,7 +12,8 @@
 // Where they come from: in any AllReduce each element crosses the borders between q groups of ranks at least 2(q-1)
 // times. Weighing the ports' times with weights w >= 0 turns this into T/n >= MST(w) / sum(w), where MST is the
 // minimum spanning tree of the complete graph whose edge u-v costs max(l_u,l_v)(w_u+w_v), fluid l_u w_u + l_v w_v.
-// The named bounds are choices of weights. In the fluid model the best weights are known: with a_v = l_v w_v the tree
+// The named bounds are choices of weights; exact_bound.hpp has the general form and finds the best weights. In the
+// fluid model, with ports that send as fast as they receive, the best weights are known: with a_v = l_v w_v the tree
 // hangs on the smallest a, so the quotient is linear-fractional in a and best with all a equal (theorem 2) or with one
 // rank alone (its slowdown).
 #pragma once
@@ -25,6 +26,7 @@
 
 #include "base/rational.hpp"
 #include "collective/schedule.hpp"
+#include "collective/topology.hpp"
 
 namespace railbreak::collective {
 
@@ -37,18 +39,27 @@ enum class PortModel : std::uint8_t { kExclusive, kFluid };
 /// A lower bound as reports show it.
 struct Bound {
     std::string name;       ///< "theorem 6", "theorem 2", "one straggler, send and receive differ", ...
+    std::string proof;      ///< where it is proved: "OptCC paper, Theorem 6", "spanning-tree weights, all 1", ...
     std::string model;      ///< "exclusive" or "fluid"
     std::string branch;     ///< which term of the maximum decides, for example "2l(p-1)/(l(p-2)+2)"
     double time_over_n = 0; ///< T/n
 };
 
-/// The largest bound known to hold in the exclusive model. One entry per rank: healthy bandwidth over present
-/// bandwidth of its port in that direction, > 0 (1 = healthy; below 1 is allowed, a port may beat the reference). At
-/// least two ranks. For one straggler that is slow in both directions alike this is theorem 6, which is exact.
+/// Every bound that applies to the topology (two or more servers, each with a NIC alive) in this port model; those that
+/// are easiest to check come first. n is the time that one healthy NIC needs for the whole vector. With several ranks a
+/// server, exclusive bounds hold for plans that keep traffic between ranks of a server off its NICs; fluid ones always.
+/// The best weights are sought with the solver, for a tenth of a second or so at most; when its library is missing, or
+/// there are more than bounds::kMostClasses kinds of servers, the named bounds stand alone.
+[[nodiscard]] std::vector<Bound> all_bounds(const Topology& topology, PortModel model);
+/// The bound that binds: the first among the largest, where differences that rounding explains do not count.
+[[nodiscard]] const Bound& binding(const std::vector<Bound>& bounds);
+
+/// The binding one of all_bounds, exclusive model, for one rank and NIC a server. One entry per rank: healthy bandwidth
+/// over present bandwidth of its port in that direction, > 0 (1 = healthy; below 1 is allowed, a port may beat the
+/// reference). At least two ranks.
 [[nodiscard]] Bound lower_bound_exclusive(const std::vector<double>& send_slowdown,
                                           const std::vector<double>& receive_slowdown);
-/// The same in the fluid model: the slowest port side, and the total of all sends (and of all receives) over the total
-/// rate. A measured time below it is invalid.
+/// The same in the fluid model. A measured time below it is invalid.
 [[nodiscard]] Bound lower_bound_fluid(const std::vector<double>& send_slowdown,
                                       const std::vector<double>& receive_slowdown);
 
@@ -65,6 +76,15 @@ template <class Number> [[nodiscard]] Number theorem1(Rank ranks, const Number& 
 template <class Number> [[nodiscard]] Number theorem6(Rank ranks, const Number& slowdown);
 /// max{2(p-1)/(p-m+sum 1/l_i), max l_i}: m stragglers, OptCC theorem 2. Exact in the fluid model.
 template <class Number> [[nodiscard]] Number theorem2(Rank ranks, const std::vector<Number>& stragglers);
+/// theorem1(q, l)/g: one of q servers slow, each with g ranks and g NICs; OptCC theorem 3.
+template <class Number> [[nodiscard]] Number theorem3(Rank servers, Rank per_server, const Number& slowdown);
+/// theorem6(q, l)/g: the same in the exclusive model; OptCC theorem 13. Exact when intra-host ports are fast enough.
+template <class Number> [[nodiscard]] Number theorem13(Rank servers, Rank per_server, const Number& slowdown);
+/// theorem6(qg, l)/g: the same when every intra-host port is g-1 times as fast as a NIC. Exact.
+template <class Number> [[nodiscard]] Number local_ports(Rank servers, Rank per_server, const Number& slowdown);
+/// Healthy ranks with weight 1, straggler i with max(0, 2/l_i - 1), so that its transfers with healthy ranks weigh as
+/// much as those among these; exclusive model. At least one of the ranks is healthy.
+template <class Number> [[nodiscard]] Number peers(Rank ranks, const std::vector<Number>& stragglers);
 /// (2(p-m-1) + 2 sum l_i)/p: all ports weighed alike, exclusive model, m >= 1 stragglers.
 template <class Number> [[nodiscard]] Number port_sum(Rank ranks, const std::vector<Number>& stragglers);
 /// One straggler with different slowdowns for sending and receiving, exclusive model:

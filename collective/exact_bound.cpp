@@ -1,228 +1,486 @@
-// The linear program: choose a fractional spanning tree x of the complete graph so that the largest of the loads
-// sum_e c_e x_e of the ranks is least. The healthy ranks are alike, so their edges are lumped together:
-//   f     total of healthy-healthy edges            d_i   total of edges from straggler i to healthy ranks
-//   u_ij  edge between stragglers i and j           T     the load
-// Minimise T subject to f + sum d + sum u = p-1, for every set S of stragglers u(S) <= |S|-1 and
-// f + d(S) + u(S) <= h+|S|-1 (no cycles), 2f + sum l_i d_i <= h T and l_i d_i + sum_j max(l_i,l_j) u_ij <= T.
-// Solved with the simplex method on a dense tableau, Bland's rule against cycling, and a penalty-free first phase:
-// one artificial variable for the single equation is enough, because every other row starts with its slack.
 #include "collective/exact_bound.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
 #include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "collective/exact_bound_solver.hpp"
 
 namespace railbreak::collective::bounds {
 
 namespace {
 
-using Row = std::vector<Rational>;
+/// A bound is taken for the optimum when it is this close to the programme's value.
+constexpr double kGap = 1e-9;
+/// How far from the best weights so far towards the programme's solution another tree is looked for. The solution
+/// itself jumps about until there are many rows.
+constexpr double kStep = 0.2;
 
-/// Rows "coefficients . x = right side" in canonical form for `basis`; the right side is the last column.
-class Tableau {
-public:
-    void add(Row row, std::size_t basic) {
-        rows_.push_back(std::move(row));
-        basis_.push_back(basic);
+/// Kinds of transfers. All transfers of a kind between the same two classes weigh the same.
+enum class Way : std::uint8_t {
+    kLocal,   ///< between ranks of a server, through their intra-host ports
+    kLoop,    ///< between ranks of a server, out of a NIC and into one
+    kBetween, ///< between servers
+};
+
+/// Transfers from servers of one class to servers of another or the same one.
+struct Transfer {
+    std::size_t from = 0;
+    std::size_t to = 0;
+    Way way = Way::kBetween;
+};
+
+/// Edges of a minimum spanning tree that weigh the same.
+struct TreeEdges {
+    Transfer transfer;
+    Rank count = 0;
+};
+
+template <class Number> struct Costs {
+    Number send; ///< time of the sender's side
+    Number receive;
+};
+
+template <class Number>
+Costs<Number> costs_of(PortModel model, const ServerClass<Number>& from, const ServerClass<Number>& to) {
+    if (model == PortModel::kFluid) {
+        return {from.send, to.receive};
     }
+    const Number slower = std::max(from.send, to.receive);
+    return {slower, slower};
+}
 
-    /// Minimises objective . x using the first `usable` columns. Returns the minimum.
-    Rational minimise(Row objective, std::size_t usable) {
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            eliminate(objective, objective[basis_[i]], rows_[i]);
-        }
-        while (const std::optional<std::size_t> column = entering(objective, usable)) {
-            pivot(leaving(*column), *column);
-            eliminate(objective, objective[*column], rows_[basic_row(*column)]);
-        }
-        return -objective.back();
+template <class Number> Number weight_of(PortModel model, const Cluster<Number>& cluster,
+                                         const std::vector<ClassWeights<Number>>& weights, const Transfer& transfer) {
+    if (transfer.way == Way::kLocal) {
+        return cluster.local_cost * weights[transfer.from].local;
     }
+    const Costs<Number> costs = costs_of(model, cluster.classes[transfer.from], cluster.classes[transfer.to]);
+    Number weight = costs.send * weights[transfer.from].send + costs.receive * weights[transfer.to].receive;
+    if (transfer.way == Way::kBetween) {
+        weight -= weights[transfer.from].leave + weights[transfer.to].enter;
+    }
+    return weight;
+}
 
-    /// Takes a variable that is basic with value 0 out of the basis, so that it stays 0.
-    void drive_out(std::size_t variable) {
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            for (std::size_t j = 0; basis_[i] == variable && j < variable; ++j) {
-                if (rows_[i][j] != 0) {
-                    pivot(i, j);
-                }
+/// Every kind of transfer of the cluster: one entry for each pair of ranks, direction and port, up to symmetry.
+template <class Number> std::vector<Transfer> transfers_of(const Cluster<Number>& cluster) {
+    std::vector<Transfer> transfers;
+    for (std::size_t c = 0; c < cluster.classes.size(); ++c) {
+        if (cluster.ranks_per_server > 1) {
+            transfers.push_back({c, c, Way::kLocal});
+        }
+        if (cluster.ranks_per_server > 1 && cluster.loops) {
+            transfers.push_back({c, c, Way::kLoop});
+        }
+        for (std::size_t d = 0; d < cluster.classes.size(); ++d) {
+            if (c != d || cluster.classes[c].servers > 1) {
+                transfers.push_back({c, d, Way::kBetween});
             }
         }
+    }
+    return transfers;
+}
+
+/// Kruskal's algorithm over kinds of transfers: one kind joins whole classes at once.
+class Forest {
+public:
+    template <class Number> explicit Forest(const Cluster<Number>& cluster)
+        : parts_(cluster.classes.size()), joined_(parts_.size()) {
+        std::iota(joined_.begin(), joined_.end(), std::size_t{0});
+        for (std::size_t c = 0; c < parts_.size(); ++c) {
+            servers_.push_back(cluster.classes[c].servers);
+            parts_[c] = servers_[c] * cluster.ranks_per_server;
+        }
+    }
+
+    /// How many transfers of this kind the tree takes, all lighter ones having been offered.
+    Rank add(const Transfer& transfer) {
+        const std::size_t from = transfer.from;
+        if (transfer.way != Way::kBetween) {
+            return shrink(from, std::min(parts_[from], servers_[from]));
+        }
+        if (from == transfer.to) {
+            return shrink(from, 1);
+        }
+        const std::size_t a = group(from);
+        const std::size_t b = group(transfer.to);
+        if (a == b) {
+            return 0;
+        }
+        joined_[a] = b;
+        return shrink(from, 1) + shrink(transfer.to, 1) + 1;
     }
 
 private:
-    void pivot(std::size_t row, std::size_t column) {
-        const Rational divisor = rows_[row][column];
-        for (Rational& value : rows_[row]) {
-            value /= divisor;
+    /// The components that the ranks of class c form among themselves become `parts`; the transfers that this takes.
+    Rank shrink(std::size_t c, Rank parts) {
+        const Rank taken = parts_[c] - parts;
+        parts_[c] = parts;
+        return taken;
+    }
+
+    std::size_t group(std::size_t c) const {
+        while (joined_[c] != c) {
+            c = joined_[c];
         }
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            if (i != row) {
-                eliminate(rows_[i], rows_[i][column], rows_[row]);
+        return c;
+    }
+
+    std::vector<Rank> servers_;
+    std::vector<Rank> parts_;
+    std::vector<std::size_t> joined_; ///< a class of the same component, nearer to its root; roots name themselves
+};
+
+template <class Number> struct Tree {
+    std::vector<TreeEdges> edges;
+    Number weight{0};
+};
+
+template <class Number> Tree<Number> minimum_tree(PortModel model, const Cluster<Number>& cluster,
+                                                  const std::vector<Transfer>& transfers,
+                                                  const std::vector<ClassWeights<Number>>& weights) {
+    std::vector<Number> weight;
+    for (const Transfer& transfer : transfers) {
+        weight.push_back(weight_of(model, cluster, weights, transfer));
+    }
+    std::vector<std::size_t> order(transfers.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weight[a] < weight[b]; });
+    Forest forest(cluster);
+    Tree<Number> tree;
+    for (const std::size_t index : order) {
+        if (const Rank count = forest.add(transfers[index]); count > 0) {
+            tree.edges.push_back({transfers[index], count});
+            tree.weight += count * weight[index];
+        }
+    }
+    return tree;
+}
+
+template <class Number>
+Number total_weight(const Cluster<Number>& cluster, const std::vector<ClassWeights<Number>>& weights) {
+    Number total(0);
+    for (std::size_t c = 0; c < weights.size(); ++c) {
+        const ServerClass<Number>& one = cluster.classes[c];
+        total += one.servers * Number(one.nics * Number(weights[c].send + weights[c].receive) +
+                                      cluster.ranks_per_server * weights[c].local);
+    }
+    return total;
+}
+
+template <class Number>
+Number total_cuts(const Cluster<Number>& cluster, const std::vector<ClassWeights<Number>>& weights) {
+    Number total(0);
+    for (std::size_t c = 0; c < weights.size(); ++c) {
+        total += cluster.classes[c].servers * Number(weights[c].leave + weights[c].enter);
+    }
+    return total;
+}
+
+/// Scales the cuts down until no transfer between servers weighs less than nothing.
+template <class Number> std::vector<ClassWeights<Number>> feasible(PortModel model, const Cluster<Number>& cluster,
+                                                                   const std::vector<Transfer>& transfers,
+                                                                   std::vector<ClassWeights<Number>> weights) {
+    Number scale(1);
+    for (const Transfer& transfer : transfers) {
+        const Number cut = weights[transfer.from].leave + weights[transfer.to].enter;
+        if (transfer.way == Way::kBetween && cut > 0) {
+            const Number whole = weight_of(model, cluster, weights, transfer) + cut;
+            scale = std::min(scale, Number(whole / cut));
+        }
+    }
+    for (ClassWeights<Number>& one : weights) {
+        one.leave *= scale;
+        one.enter *= scale;
+    }
+    return weights;
+}
+
+/// Columns of the programme. Where every NIC sends as fast as it receives, both sides get one weight, and no cuts.
+class Columns {
+public:
+    explicit Columns(const Cluster<double>& cluster)
+        : classes_(cluster.classes.size()), local_(cluster.ranks_per_server > 1 && cluster.local_cost > 0),
+          alike_(std::ranges::all_of(cluster.classes, [](const auto& one) { return one.send == one.receive; })),
+          per_class_((alike_ ? 1U : 4U) + (local_ ? 1U : 0U)) {}
+
+    [[nodiscard]] int count() const { return static_cast<int>(classes_ * per_class_) + 1; }
+    [[nodiscard]] int value() const { return count() - 1; }
+    [[nodiscard]] bool has_cuts() const { return !alike_; }
+    [[nodiscard]] bool has_local() const { return local_; }
+    [[nodiscard]] int send(std::size_t c) const { return static_cast<int>(c * per_class_); }
+    [[nodiscard]] int receive(std::size_t c) const { return send(c) + (alike_ ? 0 : 1); }
+    [[nodiscard]] int leave(std::size_t c) const { return send(c) + 2; }
+    [[nodiscard]] int enter(std::size_t c) const { return send(c) + 3; }
+    [[nodiscard]] int local(std::size_t c) const { return send(c) + (alike_ ? 1 : 4); }
+
+    [[nodiscard]] std::vector<ClassWeights<double>> weights(std::span<const double> solution) const {
+        const auto at = [&](int column) { return std::max(0.0, solution[static_cast<std::size_t>(column)]); };
+        std::vector<ClassWeights<double>> weights(classes_);
+        for (std::size_t c = 0; c < classes_; ++c) {
+            weights[c].send = at(send(c));
+            weights[c].receive = at(receive(c));
+            weights[c].local = local_ ? at(local(c)) : 0;
+            weights[c].leave = alike_ ? 0 : at(leave(c));
+            weights[c].enter = alike_ ? 0 : at(enter(c));
+        }
+        return weights;
+    }
+
+private:
+    std::size_t classes_;
+    bool local_;
+    bool alike_;
+    std::size_t per_class_;
+};
+
+/// Sums up the coefficients of a row.
+class RowBuilder {
+public:
+    void add(int column, double value) { values_[column] += value; }
+    [[nodiscard]] std::vector<Coefficient> row() const {
+        std::vector<Coefficient> row;
+        for (const auto& [column, value] : values_) {
+            row.push_back({column, value});
+        }
+        return row;
+    }
+
+private:
+    std::map<int, double> values_;
+};
+
+/// The programme: maximise `value` over weights whose sum is that of all weights 1, where for every tree
+/// 2 weight(tree) + cuts >= value, and no transfer between servers weighs less than nothing.
+class Search {
+public:
+    Search(PortModel model, const Cluster<double>& cluster, LinearProgramme programme)
+        : model_(model), cluster_(cluster), columns_(cluster), transfers_(transfers_of(cluster)),
+          programme_(std::move(programme)) {
+        const std::vector<ClassWeights<double>> ones(cluster.classes.size(), {1, 1, local_unit(), 0, 0});
+        unit_ = total_weight(cluster, ones);
+        add_total();
+        if (columns_.has_cuts()) {
+            add_cut_limits();
+        }
+        keep(ones);
+    }
+
+    /// The weights with the largest bound that `rounds` solutions lead to. `best` gets the programme's value.
+    Result<std::vector<ClassWeights<double>>> run(std::int32_t rounds, BestWeights& best) {
+        while (best.rounds < rounds && !best.optimal) {
+            if (Result<void> solved = programme_.solve(); !solved) {
+                return tl::unexpected(solved.error());
+            }
+            ++best.rounds;
+            const std::span<const double> solution = programme_.solution();
+            const double value = solution[static_cast<std::size_t>(columns_.value())] / unit_;
+            best.programme_value = value;
+            const std::vector<ClassWeights<double>> weights = columns_.weights(solution);
+            const double middle = keep(between(weights, best_));
+            best.optimal = std::max(middle, keep(weights)) >= value * (1 - kGap);
+        }
+        return best_;
+    }
+
+private:
+    static std::vector<ClassWeights<double>> between(const std::vector<ClassWeights<double>>& found,
+                                                     const std::vector<ClassWeights<double>>& best) {
+        std::vector<ClassWeights<double>> middle;
+        for (std::size_t c = 0; c < found.size(); ++c) {
+            const auto mean = [&](double ClassWeights<double>::*weight) {
+                return kStep * found[c].*weight + (1 - kStep) * best[c].*weight;
+            };
+            using W = ClassWeights<double>;
+            middle.push_back({mean(&W::send), mean(&W::receive), mean(&W::local), mean(&W::leave), mean(&W::enter)});
+        }
+        return middle;
+    }
+
+    [[nodiscard]] double local_unit() const { return columns_.has_local() ? 1 : 0; }
+
+    void add_total() {
+        RowBuilder builder;
+        for (std::size_t c = 0; c < cluster_.classes.size(); ++c) {
+            const ServerClass<double>& one = cluster_.classes[c];
+            builder.add(columns_.send(c), one.servers * one.nics);
+            builder.add(columns_.receive(c), one.servers * one.nics);
+            if (columns_.has_local()) {
+                builder.add(columns_.local(c), one.servers * cluster_.ranks_per_server);
             }
         }
-        basis_[row] = column;
+        programme_.add_row(unit_, unit_, builder.row());
     }
 
-    [[nodiscard]] std::size_t basic_row(std::size_t variable) const {
-        return static_cast<std::size_t>(std::find(basis_.begin(), basis_.end(), variable) - basis_.begin());
-    }
-
-    static void eliminate(Row& target, Rational factor, const Row& source) {
-        if (factor == 0) {
+    void add_transfer(RowBuilder& builder, const Transfer& transfer, double times) const {
+        if (transfer.way == Way::kLocal) {
+            if (columns_.has_local()) {
+                builder.add(columns_.local(transfer.from), times * cluster_.local_cost);
+            }
             return;
         }
-        for (std::size_t j = 0; j < target.size(); ++j) {
-            if (source[j] != 0) {
-                target[j] -= factor * source[j];
+        const Costs<double> costs = costs_of(model_, cluster_.classes[transfer.from], cluster_.classes[transfer.to]);
+        builder.add(columns_.send(transfer.from), times * costs.send);
+        builder.add(columns_.receive(transfer.to), times * costs.receive);
+        if (transfer.way == Way::kBetween && columns_.has_cuts()) {
+            builder.add(columns_.leave(transfer.from), -times);
+            builder.add(columns_.enter(transfer.to), -times);
+        }
+    }
+
+    void add_cut_limits() {
+        for (const Transfer& transfer : transfers_) {
+            if (transfer.way == Way::kBetween) {
+                RowBuilder builder;
+                add_transfer(builder, transfer, 1);
+                programme_.add_row(0, std::numeric_limits<double>::max(), builder.row());
             }
         }
     }
 
-    static std::optional<std::size_t> entering(const Row& objective, std::size_t usable) {
-        for (std::size_t j = 0; j < usable; ++j) {
-            if (objective[j] < 0) {
-                return j;
-            }
+    /// Adds the row of the tree that binds at these weights, and keeps the weights if they are the best so far.
+    /// Returns their bound.
+    double keep(const std::vector<ClassWeights<double>>& weights) {
+        const Tree<double> tree = minimum_tree(model_, cluster_, transfers_, weights);
+        RowBuilder builder;
+        for (const TreeEdges& edges : tree.edges) {
+            add_transfer(builder, edges.transfer, 2.0 * edges.count);
         }
-        return std::nullopt;
+        for (std::size_t c = 0; columns_.has_cuts() && c < weights.size(); ++c) {
+            builder.add(columns_.leave(c), cluster_.classes[c].servers);
+            builder.add(columns_.enter(c), cluster_.classes[c].servers);
+        }
+        builder.add(columns_.value(), -1);
+        programme_.add_row(0, std::numeric_limits<double>::max(), builder.row());
+        const double bound = (2 * tree.weight + total_cuts(cluster_, weights)) / total_weight(cluster_, weights);
+        if (best_.empty() || bound > best_bound_) {
+            best_ = weights;
+            best_bound_ = bound;
+        }
+        return bound;
     }
 
-    [[nodiscard]] std::size_t leaving(std::size_t column) const {
-        std::optional<std::size_t> best;
-        Rational least;
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            if (rows_[i][column] <= 0) {
-                continue;
-            }
-            const Rational ratio = rows_[i].back() / rows_[i][column];
-            if (!best || ratio < least || (ratio == least && basis_[i] < basis_[*best])) {
-                best = i;
-                least = ratio;
-            }
-        }
-        RB_CHECK(best.has_value(), "the load of a tree is bounded from below");
-        return *best;
-    }
-
-    std::vector<Row> rows_;
-    std::vector<std::size_t> basis_;
+    PortModel model_;
+    const Cluster<double>& cluster_;
+    Columns columns_;
+    std::vector<Transfer> transfers_;
+    LinearProgramme programme_;
+    double unit_ = 1;
+    std::vector<ClassWeights<double>> best_;
+    double best_bound_ = 0;
 };
 
-/// The program, with numbers for its variables.
-class Program {
-public:
-    Program(Rank ranks, const std::vector<Rational>& stragglers)
-        : m_(stragglers.size()), healthy_(ranks - static_cast<Rank>(m_)), ell_(stragglers),
-          variables_(1 + m_ + m_ * (m_ - (m_ > 0 ? 1 : 0)) / 2 + 1) {
-        add_loads();
-        for (std::size_t set = 0; set < (std::size_t{1} << m_); ++set) {
-            add_no_cycle(set);
+/// The fraction with the smallest denominator that its continued fraction reaches within the tolerance.
+Rational simple_fraction(double value) {
+    constexpr double kTolerance = 1e-10;
+    using boost::multiprecision::cpp_int;
+    cpp_int above = 1;
+    cpp_int below = 0;
+    cpp_int above_before = 0;
+    cpp_int below_before = 1;
+    double rest = value;
+    for (int term = 0; term < 40; ++term) {
+        const double whole = std::floor(rest);
+        const cpp_int digit(whole);
+        above_before = std::exchange(above, cpp_int(digit * above + above_before));
+        below_before = std::exchange(below, cpp_int(digit * below + below_before));
+        if (std::abs(Rational(above, below).convert_to<double>() - value) <= kTolerance || rest == whole) {
+            break;
         }
+        rest = 1 / (rest - whole);
     }
+    return {above, below};
+}
 
-    Rational solve() {
-        // Columns: variables, one slack per row, the artificial variable of the equation, the right side.
-        const std::size_t slacks = rows_.size();
-        const std::size_t artificial = variables_ + slacks;
-        Tableau tableau;
-        for (std::size_t i = 0; i < slacks; ++i) {
-            Row row = widened(rows_[i], artificial);
-            row[variables_ + i] = 1;
-            tableau.add(std::move(row), variables_ + i);
-        }
-        Row tree(variables_, Rational(1));
-        tree[load()] = 0;
-        tree.push_back(Rational(healthy_ + static_cast<Rank>(m_) - 1));
-        Row equation = widened(tree, artificial);
-        equation[artificial] = 1;
-        tableau.add(std::move(equation), artificial);
-
-        Row first(artificial + 2);
-        first[artificial] = 1;
-        RB_CHECK(tableau.minimise(std::move(first), artificial + 1) == 0, "a spanning tree exists");
-        tableau.drive_out(artificial);
-        Row second(artificial + 2);
-        second[load()] = 1;
-        return tableau.minimise(std::move(second), artificial);
+std::vector<ClassWeights<Rational>> rounded(const std::vector<ClassWeights<double>>& weights) {
+    double largest = 0;
+    for (const ClassWeights<double>& one : weights) {
+        largest = std::max({largest, one.send, one.receive});
     }
-
-private:
-    [[nodiscard]] std::size_t load() const { return variables_ - 1; }
-    [[nodiscard]] static std::size_t to_healthy(std::size_t i) { return 1 + i; }
-    [[nodiscard]] std::size_t between(std::size_t i, std::size_t j) const {
-        const std::size_t low = std::min(i, j);
-        return 1 + m_ + low * m_ - low * (low + 1) / 2 + (std::max(i, j) - low - 1);
+    RB_CHECK(largest > 0, "some NIC has a weight");
+    std::vector<ClassWeights<Rational>> fractions;
+    for (const ClassWeights<double>& one : weights) {
+        const auto fraction = [&](double value) { return simple_fraction(value / largest); };
+        fractions.push_back(
+            {fraction(one.send), fraction(one.receive), fraction(one.local), fraction(one.leave), fraction(one.enter)});
     }
-
-    static Row widened(const Row& row, std::size_t artificial) {
-        Row wide(row.begin(), row.end() - 1);
-        wide.resize(artificial + 1);
-        wide.push_back(row.back());
-        return wide;
-    }
-
-    void add_loads() {
-        Row shared(variables_ + 1);
-        shared[0] = 2;
-        shared[load()] = -healthy_;
-        for (std::size_t i = 0; i < m_; ++i) {
-            shared[to_healthy(i)] = ell_[i];
-            Row own(variables_ + 1);
-            own[to_healthy(i)] = ell_[i];
-            for (std::size_t j = 0; j < m_; ++j) {
-                if (j != i) {
-                    own[between(i, j)] = std::max(ell_[i], ell_[j]);
-                }
-            }
-            own[load()] = -1;
-            rows_.push_back(std::move(own));
-        }
-        rows_.push_back(std::move(shared));
-    }
-
-    void add_no_cycle(std::size_t set) {
-        Row inner(variables_ + 1);
-        Rational size(0);
-        for (std::size_t i = 0; i < m_; ++i) {
-            if ((set >> i & 1U) == 0) {
-                continue;
-            }
-            size += 1;
-            for (std::size_t j = i + 1; j < m_; ++j) {
-                if ((set >> j & 1U) != 0) {
-                    inner[between(i, j)] = 1;
-                }
-            }
-        }
-        Row outer = inner;
-        if (size >= 2) {
-            inner.back() = size - 1;
-            rows_.push_back(std::move(inner));
-        }
-        outer[0] = 1;
-        for (std::size_t i = 0; i < m_; ++i) {
-            if ((set >> i & 1U) != 0) {
-                outer[to_healthy(i)] = 1;
-            }
-        }
-        outer.back() = healthy_ + size - 1;
-        rows_.push_back(std::move(outer));
-    }
-
-    std::size_t m_;
-    Rank healthy_;
-    std::vector<Rational> ell_;
-    std::size_t variables_;
-    std::vector<Row> rows_;
-};
+    return fractions;
+}
 
 } // namespace
 
-Rational exact_optimum(Rank ranks, const std::vector<Rational>& stragglers) {
-    RB_CHECK(stragglers.size() <= 6, "the program doubles with each straggler");
-    RB_CHECK(ranks > static_cast<Rank>(stragglers.size()) && ranks >= 2, "at least one rank is healthy");
-    return Program(ranks, stragglers).solve();
+Cluster<Rational> cluster_of(const Topology& topology) {
+    RB_CHECK(topology.server_count() >= 2, "a bound needs two servers");
+    std::map<std::tuple<Rational, Rational, std::int32_t>, Rank> counted;
+    for (const PortSlowdown& server : topology.servers) {
+        const std::int32_t alive = topology.nics_per_server - std::popcount(server.failed_nics);
+        RB_CHECK(alive >= 1, "a server has a NIC that is alive");
+        const Rational share(alive, topology.nics_per_server);
+        ++counted[{server.send * share, server.receive * share, -alive}];
+    }
+    Cluster<Rational> cluster;
+    cluster.ranks_per_server = topology.ranks_per_server;
+    cluster.local_cost = topology.local_ratio == 0 ? Rational(0) : Rational(1 / topology.local_ratio);
+    for (const auto& [key, servers] : counted) {
+        const auto& [send, receive, alive] = key;
+        cluster.classes.push_back({servers, -alive, send, receive});
+    }
+    return cluster;
+}
+
+Cluster<double> approximate(const Cluster<Rational>& cluster) {
+    Cluster<double> same{{}, cluster.ranks_per_server, to_double(cluster.local_cost), cluster.loops};
+    for (const ServerClass<Rational>& one : cluster.classes) {
+        same.classes.push_back({one.servers, one.nics, to_double(one.send), to_double(one.receive)});
+    }
+    return same;
+}
+
+template <class Number> Number weighted_bound(PortModel model, const Cluster<Number>& cluster,
+                                              const std::vector<ClassWeights<Number>>& weights) {
+    RB_CHECK(cluster.classes.size() == weights.size() && !weights.empty(), "weights for each class");
+    const std::vector<Transfer> transfers = transfers_of(cluster);
+    const std::vector<ClassWeights<Number>> sound = feasible(model, cluster, transfers, weights);
+    const Number total = total_weight(cluster, sound);
+    RB_CHECK(total > 0, "some weight is above zero");
+    const Tree<Number> tree = minimum_tree(model, cluster, transfers, sound);
+    return Number(2 * tree.weight + total_cuts(cluster, sound)) / total;
+}
+
+template Rational weighted_bound(PortModel, const Cluster<Rational>&, const std::vector<ClassWeights<Rational>>&);
+template double weighted_bound(PortModel, const Cluster<double>&, const std::vector<ClassWeights<double>>&);
+
+Result<BestWeights> best_weights(PortModel model, const Cluster<Rational>& cluster, std::int32_t rounds) {
+    RB_CHECK(rounds >= 1, "one solution at least");
+    if (cluster.classes.size() > kMostClasses) {
+        return fail(ErrorKind::kInput, fmt::format("{} different kinds of servers; the best weights are sought for at "
+                                                   "most {}",
+                                                   cluster.classes.size(), kMostClasses));
+    }
+    const Cluster<double> numbers = approximate(cluster);
+    const Columns columns(numbers);
+    Result<LinearProgramme> programme = LinearProgramme::create(columns.count(), columns.value());
+    if (!programme) {
+        return tl::unexpected(programme.error());
+    }
+    BestWeights best;
+    Search search(model, numbers, std::move(*programme));
+    const Result<std::vector<ClassWeights<double>>> weights = search.run(rounds, best);
+    if (!weights) {
+        return tl::unexpected(weights.error());
+    }
+    best.weights = rounded(*weights);
+    best.time_over_n = weighted_bound(model, cluster, best.weights);
+    return best;
 }
 
 } // namespace railbreak::collective::bounds

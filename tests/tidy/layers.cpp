@@ -48,10 +48,11 @@ struct Library {
     std::string_view prefix; // of the path in angle brackets
     std::string_view owner;
 };
-constexpr std::array<Library, 4> kLibraries{{{"SQLiteCpp/", "harness/record"},
+constexpr std::array<Library, 5> kLibraries{{{"SQLiteCpp/", "harness/record"},
                                              {"sqlite3.h", "harness/record"},
                                              {"yaml-cpp/", "scenarios"},
-                                             {"CLI/", "harness/cli"}}};
+                                             {"CLI/", "harness/cli"},
+                                             {"coin/", "collective"}}};
 
 /// The layer that a path belongs to, or null.
 const Layer* layer_of(std::string_view path) {
