@@ -50,7 +50,48 @@ void check_entry(const Graph& graph, const Entry& entry, Findings& findings) {
 
 } // namespace
 
+namespace {
+
+/// Rules that concern one rank's lanes, and the number of ranks.
+void check_lanes(const Schedule& schedule, Findings& findings) {
+    if (schedule.ranks_per_server() < 1 || schedule.ranks() % schedule.ranks_per_server() != 0) {
+        findings.add(
+            {"ports", 0, 0, false, -1,
+             fmt::format("{} ranks do not make servers of {}", schedule.ranks(), schedule.ranks_per_server())});
+        return;
+    }
+    for (Rank rank = 0; rank < schedule.ranks(); ++rank) {
+        int local = 0;
+        for (Lane lane = 0; lane < schedule.lanes(); ++lane) {
+            const Port port = schedule.port(rank, lane);
+            local += port.kind == PortKind::kLocal ? 1 : 0;
+            if (port.nic < 0 || (port.kind == PortKind::kLocal && port.nic != 0)) {
+                findings.add({"ports", rank, lane, false, -1, fmt::format("there is no port {}", port.nic)});
+            }
+        }
+        if (local > 1) {
+            findings.add({"ports", rank, 0, false, -1, fmt::format("{} lanes share the intra-host port", local)});
+        }
+    }
+}
+
+/// Both ends of a step have ports of the same kind, and an intra-host port leads no further than the server.
+void check_ports(const Schedule& schedule, const Graph& graph, const Entry& entry, Findings& findings) {
+    const Rank rank = graph.rank_of(entry.queue);
+    const Lane lane = graph.lane_of(entry.queue);
+    const PortKind kind = schedule.port(rank, lane).kind;
+    const Rank group = schedule.ranks_per_server();
+    if (schedule.port(entry.step.peer, lane).kind != kind) {
+        findings.add(graph, entry, "ports", fmt::format("rank {} has a port of another kind here", entry.step.peer));
+    } else if (kind == PortKind::kLocal && rank / group != entry.step.peer / group) {
+        findings.add(graph, entry, "ports", fmt::format("rank {} is on another server", entry.step.peer));
+    }
+}
+
+} // namespace
+
 Graph write_out(const Schedule& schedule, Findings& findings) {
+    check_lanes(schedule, findings);
     Graph graph;
     graph.ranks = schedule.ranks();
     graph.lanes = schedule.lanes();
@@ -75,6 +116,9 @@ Graph write_out(const Schedule& schedule, Findings& findings) {
                                                        : schedule.send_step(rank, lane, index);
             graph.entries.push_back({step, queue, index, -1});
             check_entry(graph, graph.entries.back(), findings);
+            if (findings.empty()) { // the peer exists, and so does its server
+                check_ports(schedule, graph, graph.entries.back(), findings);
+            }
         }
     }
     return graph;

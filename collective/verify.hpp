@@ -1,7 +1,9 @@
 // Proof that a schedule is a correct AllReduce on any network: for every order of events and every speed.
 //
-// Four things are shown, each from the queues alone, in this order (a failure ends the proof, because the next part
+// Five things are shown, each from the queues alone, in this order (a failure ends the proof, because the next part
 // would build on sand):
+//   ports      every server has equally many ranks; a rank has at most one lane on its intra-host port; the two ends of
+//              a step have ports of the same kind; a step between intra-host ports stays within a server.
 //   pairing    the k-th step that a sends to b on a lane and the k-th that b receives from a on it agree in slice,
 //              stage and combine; slices lie in the vector; nobody is his own peer. A lane's side is one in-order
 //              queue, so a port carries at most one flow a side and lane by construction.
@@ -28,7 +30,7 @@ namespace railbreak::collective {
 
 /// One reason why a schedule is wrong.
 struct Violation {
-    std::string rule; ///< "pairing", "deadlock", "race", "data"
+    std::string rule; ///< "ports", "pairing", "deadlock", "race", "data"
     Rank rank = 0;    ///< whose queue
     Lane lane = 0;
     bool sending = false;   ///< send queue, otherwise receive queue

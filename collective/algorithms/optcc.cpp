@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "collective/algorithms/optcc_rail.hpp"
+#include "collective/algorithms/optcc_servers.hpp"
 
 namespace railbreak::collective {
 
@@ -31,6 +32,7 @@ void check(const OptccParameters& parameters) {
     RB_CHECK(parameters.star_elements.empty() || (parameters.star_elements.size() == parameters.stragglers.size() &&
                                                   stragglers <= parameters.servers - stragglers),
              "a star for each straggler, and at least as many healthy ranks");
+    RB_CHECK(parameters.ranks_per_server >= 1 && parameters.nics_per_server >= 1, "a server has ranks and NICs");
     RB_CHECK(!parameters.late_first_link || parameters.plan == OptccPlan::kUniform,
              "only uniform plans may have a late first link");
 }
@@ -64,6 +66,9 @@ std::vector<std::int64_t> star_shares(Rank servers, std::int64_t elements, const
 
 std::unique_ptr<const Schedule> make_optcc(const OptccParameters& parameters) {
     check(parameters);
+    if (parameters.ranks_per_server > 1) {
+        return std::make_unique<OptccServers>(parameters);
+    }
     return std::make_unique<OptccRail>(parameters);
 }
 

@@ -38,6 +38,8 @@ struct OptccParameters {
     /// one is slower than half speed: then phases overlap, and the last download of a phase, which link 0 would have
     /// to wait for, would hold up the next one.
     bool late_first_link = false;
+    Rank ranks_per_server = 1;        ///< g >= 1
+    std::int32_t nics_per_server = 1; ///< rank r of a server uses its NIC r modulo this
 };
 
 /// "u", "bs", "star": as in options and names.

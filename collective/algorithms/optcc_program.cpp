@@ -75,6 +75,10 @@ public:
         for (const Program::Range& segment : program_.segments) {
             program_.up_ready.push_back(ready(segment.end, true));
         }
+        for (const Event& down : downs_) { // a straggler may hand out its values before the ring uses them
+            std::int64_t& from = program_.reduced_from[at(program_.up_ready[at(down.number)].unit)];
+            from = std::min(from, down.phase);
+        }
     }
 
 private:
@@ -90,6 +94,7 @@ private:
     void collect() {
         program_.up_phase.assign(program_.segments.size(), kOptccNone);
         program_.gathered.resize(program_.units.size());
+        program_.reduced_from.assign(program_.units.size(), kOptccNone);
         for (std::size_t f = 0; f < program_.phases.size(); ++f) {
             const Program::Phase& phase = program_.phases[f];
             const auto number = static_cast<std::int64_t>(f);
@@ -99,6 +104,7 @@ private:
                     program_.gathered[at(stream.unit)] = {number, s};
                 } else if (stream.unit != kOptccNone) {
                     reductions_.push_back({program_.units[at(stream.unit)].end, number, s, stream.unit});
+                    program_.reduced_from[at(stream.unit)] = number;
                 }
             }
             if (phase.down != kOptccNone) {

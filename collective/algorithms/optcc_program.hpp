@@ -61,6 +61,7 @@ struct OptccProgram {
     /// Link 0 hands each segment up one phase later than the other links.
     bool late_first_link = false;
 
+    std::vector<std::int64_t> reduced_from; ///< per unit: the first phase that uses it; kOptccNone if none reduces it
     std::vector<Ready> gather_ready;        ///< per unit: before its allgather starts
     std::vector<Ready> up_ready;            ///< per segment: before it goes up
     std::vector<Spot> gathered;             ///< per unit: its allgather, if it has one

@@ -133,6 +133,9 @@ public:
         const std::int64_t window = shifted >= shape_.healthy ? shifted - shape_.healthy : shifted;
         return phase * shape_.straggler_size() + window * shape_.entries + entry;
     }
+    [[nodiscard]] std::int64_t exchange_index(std::int64_t phase, std::int64_t distance, std::int64_t entry) const {
+        return phase * shape_.straggler_size() + shape_.entries * shape_.healthy + 2 * (distance - 1) + entry;
+    }
     /// Steps up to the end of a phase's visits and exchanges but for the last one: the step that brings, from the last
     /// healthy node or straggler of the phase, its part of a star chunk.
     [[nodiscard]] std::int64_t last_star_index(std::int64_t phase) const {

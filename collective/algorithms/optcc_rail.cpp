@@ -58,9 +58,11 @@ OptccShape OptccRail::shape(Lane lane) const {
 }
 
 std::string OptccRail::name() const {
-    return fmt::format("optcc-{}{}(k={},{}={})", parameters_.shared ? "shared-" : "", to_string(parameters_.plan),
+    const std::string group =
+        parameters_.ranks_per_server > 1 ? fmt::format(",g={}", parameters_.ranks_per_server) : std::string();
+    return fmt::format("optcc-{}{}(k={},{}={}{})", parameters_.shared ? "shared-" : "", to_string(parameters_.plan),
                        parameters_.segments, stragglers_ == 1 ? "straggler" : "stragglers",
-                       fmt::join(parameters_.stragglers, ","));
+                       fmt::join(parameters_.stragglers, ","), group);
 }
 
 std::int64_t OptccRail::send_count(Rank rank, Lane lane) const {
@@ -220,6 +222,65 @@ PrefixCounts OptccRail::needs(std::int64_t node, const OptccPlace& place) const 
         need(after, 0, receives(node, 0).hop_index(place.phase, place.entry, place.number - 1));
     } else if (stream.gather) {
         need_owned(after, node, program_.gather_ready[at(stream.unit)]);
+    }
+    return after;
+}
+
+Slice OptccRail::slice(const Piece& piece) const {
+    return piece.unit != kOptccNone ? layout_.ring_part(piece.unit, piece.part)
+                                    : layout_.star_chunk(piece.chunk, piece.part);
+}
+
+OptccRail::Piece OptccRail::reads(Rank rank, Lane lane, std::int64_t index) const {
+    const std::int64_t node = this->node(rank);
+    const OptccPlace place = node < 0 ? straggler_sends(-1 - node).locate(index) : sends(node, lane).locate(index);
+    if (place.kind == Kind::kExchange) {
+        const std::int64_t to = straggler_behind(-1 - node, place.number);
+        return place.entry == 0 ? Piece{kOptccNone, place.phase, to} : Piece{kOptccNone, place.phase - 1, -1 - node};
+    }
+    if (node < 0) {
+        if (place.entry == 1) {
+            return {kOptccNone, place.phase - 1, -1 - node};
+        }
+        const std::int64_t segment = program_.phase(place.phase).down;
+        return {program_.up_ready[at(segment)].unit, kOptccNone, wrap(place.number + 1)};
+    }
+    const std::int64_t link = wrap(node + 1);
+    if (place.kind == Kind::kPause) {
+        if (place.entry == 1) {
+            return {kOptccNone, place.phase, place.number};
+        }
+        return {program_.up_ready[at(up_segment(place.phase, link))].unit, kOptccNone, link};
+    }
+    const OptccProgram::Stream& stream = program_.phase(place.phase).streams[at(place.entry)];
+    if (stream.gather && place.number > 0) {
+        return {}; // a finished sum on its way
+    }
+    return {stream.unit, kOptccNone, wrap(stream.gather ? link - place.number : link - 1 - place.number)};
+}
+
+PrefixCounts OptccRail::final_after(Rank rank, const Piece& piece) const {
+    PrefixCounts after{};
+    const std::int64_t node = this->node(rank);
+    if (piece.unit != kOptccNone && node >= 0) {
+        const std::int64_t hop = wrap(node - piece.part);
+        const OptccProgram::Spot& gathered = program_.gathered[at(piece.unit)];
+        if (hop == healthy_ - 1) {
+            need_owned(after, node, program_.gather_ready[at(piece.unit)]);
+        } else {
+            need(after, 0, receives(node, 0).hop_index(gathered.phase, gathered.stream, hop));
+        }
+    } else if (piece.unit != kOptccNone) {
+        const std::int64_t late = program_.late_first_link && piece.part == 0 ? 1 : 0;
+        const std::int64_t phase = program_.up_phase[at(program_.last_segment[at(piece.unit)])] + late;
+        need(after, visit_lane(), straggler_receives(-1 - node).visit_index(phase, piece.part, 0));
+    } else if (node >= 0) {
+        need(after, visit_lane(), receives(node, visit_lane()).pause_index(piece.chunk + 1, piece.part, 1));
+    } else if (piece.part == -1 - node) {
+        need_star(after, piece.part, piece.chunk);
+    } else {
+        const std::int64_t distance = straggler_behind(-1 - node, stragglers_ - piece.part);
+        need(after, visit_lane(), straggler_receives(-1 - node).exchange_index(piece.chunk + 1, distance, 1));
     }
     return after;
 }

@@ -12,9 +12,10 @@
 
 namespace railbreak::collective::test {
 
-/// Time in ticks; an element from u to v takes max(ticks[u], ticks[v]), a flow `overhead` ticks more.
+/// Time in ticks; an element from u to v takes max(ticks[u], ticks[v]), on a local port `local` ticks, a flow
+/// `overhead` ticks more. Every lane has a port to itself.
 inline std::int64_t makespan(const Schedule& schedule, const std::vector<std::int64_t>& ticks,
-                             std::int64_t overhead = 0) {
+                             std::int64_t overhead = 0, std::int64_t local = 0) {
     struct Queue {
         std::int64_t done = 0;
         std::int64_t free = 0;
@@ -51,8 +52,10 @@ inline std::int64_t makespan(const Schedule& schedule, const std::vector<std::in
                     if (receive.peer != rank || receive.slice != send.slice || ready < 0) {
                         break;
                     }
-                    const std::int64_t pace =
-                        std::max(ticks[static_cast<std::size_t>(rank)], ticks[static_cast<std::size_t>(send.peer)]);
+                    const std::int64_t pace = schedule.port(rank, lane).kind == PortKind::kLocal
+                                                  ? local
+                                                  : std::max(ticks[static_cast<std::size_t>(rank)],
+                                                             ticks[static_cast<std::size_t>(send.peer)]);
                     const std::int64_t cost = send.slice.count > 0 ? send.slice.count * pace + overhead : 0;
                     const std::int64_t end = std::max({out.free, in.free, ready}) + cost;
                     out.free = in.free = end;

@@ -115,6 +115,25 @@ std::unique_ptr<const Schedule> two_stragglers(OptccPlan plan, bool shared, bool
          .late_first_link = late});
 }
 
+std::unique_ptr<const Schedule> servers(OptccPlan plan, bool shared) {
+    return make_optcc(
+        {.servers = 3,
+         .stragglers = {2},
+         .elements = 1009,
+         .plan = plan,
+         .segments = 2,
+         .star_elements = plan == OptccPlan::kStar ? std::vector<std::int64_t>{101} : std::vector<std::int64_t>{},
+         .shared = shared,
+         .ranks_per_server = 3,
+         .nics_per_server = 3});
+}
+
+std::vector<Stage> with_local(std::vector<Stage> stages) {
+    stages.push_back(Stage::kLocalReduce);
+    stages.push_back(Stage::kLocalGather);
+    return stages;
+}
+
 std::vector<PlanCase> plans() {
     const std::vector<Stage> base = {Stage::kReduceScatter, Stage::kUpload, Stage::kDownload, Stage::kAllGather};
     std::vector<Stage> star = base;
@@ -136,6 +155,9 @@ std::vector<PlanCase> plans() {
         {"bs_two", [] { return two_stragglers(OptccPlan::kBalanced, false); }, base},
         {"bs_two_shared", [] { return two_stragglers(OptccPlan::kBalanced, true); }, base},
         {"star_two", [] { return two_stragglers(OptccPlan::kStar, false); }, stars},
+        {"servers_u", [] { return servers(OptccPlan::kUniform, false); }, with_local(base)},
+        {"servers_bs_shared", [] { return servers(OptccPlan::kBalanced, true); }, with_local(base)},
+        {"servers_star", [] { return servers(OptccPlan::kStar, false); }, with_local(star)},
         {"star_two_shared", [] { return two_stragglers(OptccPlan::kStar, true); }, stars},
     };
 }
@@ -206,12 +228,16 @@ TEST_P(Mutants, SwappedSendsToOnePeerAreRejected) {
 }
 
 TEST_P(Mutants, WrongPeerIsRejected) {
-    expect_each("pairing", [](ListSchedule& s, const Spot& at) {
-        Step& step = send_at(s, at);
+    for (const Stage stage : GetParam().stages) {
+        ListSchedule copy(*model_);
+        const Spot at = find_send(copy, staged(stage));
+        Step& step = send_at(copy, at);
         do {
-            step.peer = (step.peer + 1) % s.ranks();
+            step.peer = (step.peer + 1) % copy.ranks();
         } while (step.peer == at.rank);
-    });
+        // On an intra-host port the next rank may be on another server.
+        EXPECT_THAT(first_rule(copy), testing::AnyOf("pairing", "ports")) << to_string(stage);
+    }
 }
 
 TEST_P(Mutants, OwnPeerIsRejected) {
@@ -335,6 +361,56 @@ TEST_P(Mutants, ReceivesInReverseOrderAreRejected) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutants, testing::ValuesIn(plans()),
                          [](const testing::TestParamInfo<PlanCase>& info) { return info.param.name; });
+
+class PortMutants : public testing::Test {
+protected:
+    /// Rank 4 is on server 1 of three; lane 1 is the intra-host port.
+    ListSchedule list_{*servers(OptccPlan::kUniform, false)};
+};
+
+TEST_F(PortMutants, TheModelItselfIsAccepted) {
+    EXPECT_EQ(first_rule(list_), "accepted");
+}
+
+TEST_F(PortMutants, EndsOfDifferentKindsAreRejected) {
+    list_.lane_port(4, 1) = {PortKind::kNic, 0};
+    EXPECT_EQ(first_rule(list_), "ports");
+}
+
+TEST_F(PortMutants, TwoLanesOnTheIntraHostPortAreRejected) {
+    for (Rank rank = 0; rank < list_.ranks(); ++rank) {
+        list_.lane_port(rank, 0) = {PortKind::kLocal, 0};
+    }
+    const std::vector<Violation> found = verify(list_, 100);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found[0].rule, "ports");
+    EXPECT_THAT(found[0].message, testing::HasSubstr("2 lanes"));
+}
+
+TEST_F(PortMutants, IntraHostPortsThatLeadToOtherServersAreRejected) {
+    list_.set_ranks_per_server(1);
+    EXPECT_EQ(first_rule(list_), "ports");
+}
+
+TEST_F(PortMutants, ServersOfUnequalSizeAreRejected) {
+    list_.set_ranks_per_server(2);
+    EXPECT_EQ(first_rule(list_), "ports");
+    list_.set_ranks_per_server(0);
+    EXPECT_EQ(first_rule(list_), "ports");
+}
+
+TEST_F(PortMutants, PortsThatCannotBeAreRejected) {
+    list_.lane_port(4, 0).nic = -1;
+    EXPECT_EQ(first_rule(list_), "ports");
+    list_.lane_port(4, 0).nic = 0;
+    list_.lane_port(4, 1).nic = 1;
+    EXPECT_EQ(first_rule(list_), "ports");
+}
+
+TEST_F(PortMutants, OtherNicsOfTheServerAreAccepted) {
+    list_.lane_port(4, 0).nic = 2;
+    EXPECT_EQ(first_rule(list_), "accepted");
+}
 
 TEST(Verify, SeesAReadThatIsNotOrderedAgainstALaterOverwrite) {
     // Rank 1 still sends its element while rank 0's copy may arrive.
