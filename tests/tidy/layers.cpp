@@ -28,6 +28,7 @@ const std::vector<Layer>& layers() {
         {"harness/record", {"base"}},
         {"harness/lab", {"base", "injectors"}},
         {"harness/launch", {"base"}},
+        {"harness/planner", {"base", "collective"}},
         {"harness/analyse", {"base", "collective", "scenarios", "harness/record"}},
         {"harness/agent", {"base", "kernels", "collective", "injectors", "scenarios", "harness/launch"}},
         {"harness/controller",
@@ -35,11 +36,11 @@ const std::vector<Layer>& layers() {
           "harness/launch", "harness/agent"}},
         {"harness/cli",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
-          "harness/launch", "harness/agent", "harness/controller", "reports"}},
+          "harness/launch", "harness/planner", "harness/agent", "harness/controller", "reports"}},
         {"reports", {"base", "scenarios", "harness/record"}},
         {"tests",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
-          "harness/launch", "harness/agent", "harness/controller", "harness/cli", "reports"}},
+          "harness/launch", "harness/planner", "harness/agent", "harness/controller", "harness/cli", "reports"}},
     };
     return kLayers;
 }
@@ -48,9 +49,10 @@ struct Library {
     std::string_view prefix; // of the path in angle brackets
     std::string_view owner;
 };
-constexpr std::array<Library, 5> kLibraries{{{"SQLiteCpp/", "harness/record"},
+constexpr std::array<Library, 6> kLibraries{{{"SQLiteCpp/", "harness/record"},
                                              {"sqlite3.h", "harness/record"},
                                              {"yaml-cpp/", "scenarios"},
+                                             {"pugixml", "harness/planner"},
                                              {"CLI/", "harness/cli"},
                                              {"coin/", "collective"}}};
 
