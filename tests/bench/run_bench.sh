@@ -2,7 +2,7 @@
 # The benchmarks, one part after the other: `./dev bench` calls this after the build. Nothing is asserted but right
 # results: figures of shared machines are for people.
 #
-#     tests/bench/run_bench.sh [PART...]      parts: plan cap peers (default: all)
+#     tests/bench/run_bench.sh [PART...]      parts: plan simulate cap peers (default: all)
 #
 # ROUNDS and BYTES in the environment change how often libraries are compared (default 7), and on what (64MiB).
 set -euo pipefail
@@ -206,17 +206,24 @@ bench_plan() {
     sed -n '/^Benchmark/p; /_median/p; /_cv/p' "$scratch/plan"
 }
 
+bench_simulate() {
+    part "simulating (Google Benchmark); flows/s is per second of processor time"
+    limited "$bench/simulate_bench" --benchmark_repetitions=3 --benchmark_report_aggregates_only=true \
+        >"$scratch/simulate" 2>/dev/null
+    sed -n '/^Benchmark/p; /_median/p; /_cv/p' "$scratch/simulate"
+}
+
 bench_cap() {
     part "cap effect time"
     limited "$bench/cap_bench"
 }
 
-[ $# -gt 0 ] || set -- plan cap peers
+[ $# -gt 0 ] || set -- plan simulate cap peers
 for name in "$@"; do
     case $name in
-    plan | cap | peers) "bench_$name" ;;
+    plan | simulate | cap | peers) "bench_$name" ;;
     *)
-        echo "run_bench.sh: unknown part \"$name\"; parts are plan, cap and peers" >&2
+        echo "run_bench.sh: unknown part \"$name\"; parts are plan, simulate, cap and peers" >&2
         exit 64
         ;;
     esac

@@ -6,8 +6,8 @@
 
 #include "base/rational.hpp"
 #include "collective/algorithms/optcc.hpp"
+#include "collective/simulate/simulate.hpp"
 #include "collective/verify.hpp"
-#include "tests/unit/collective/makespan.hpp"
 #include "tests/unit/collective/random_execution.hpp"
 
 namespace railbreak::collective {
@@ -97,17 +97,18 @@ TEST(Servers, RailsAndLocalWorkHaveLanesOfTheirOwn) {
 
 /// T/n with `ratio` the speed of a local port over a NIC.
 Rational time_over_n(const OptccParameters& wanted, const std::vector<Rational>& slowdowns, std::int64_t ratio) {
-    const std::int64_t unit = 420;
-    std::vector<std::int64_t> ticks(static_cast<std::size_t>(wanted.servers * wanted.ranks_per_server), unit * ratio);
+    Topology topology = healthy_topology(wanted.servers);
+    topology.ranks_per_server = wanted.ranks_per_server;
+    topology.nics_per_server = wanted.nics_per_server;
+    topology.local_ratio = ratio;
     for (std::size_t a = 0; a < slowdowns.size(); ++a) {
-        for (Rank r = 0; r < wanted.ranks_per_server; ++r) {
-            ticks[static_cast<std::size_t>(wanted.stragglers[a] * wanted.ranks_per_server + r)] =
-                static_cast<std::int64_t>(
-                    boost::multiprecision::cpp_int(numerator(Rational(slowdowns[a] * unit * ratio))));
-        }
+        topology.servers[static_cast<std::size_t>(wanted.stragglers[a])] = {.send = slowdowns[a],
+                                                                            .receive = slowdowns[a]};
     }
     const auto schedule = make_optcc(wanted);
-    return Rational(test::makespan(*schedule, ticks, 0, unit)) / (unit * ratio * schedule->elements());
+    const Result<Rational> time = simulate_exact(*schedule, topology);
+    EXPECT_TRUE(time) << (time ? "" : time.error().to_line());
+    return time ? Rational(*time / schedule->elements()) : Rational(-1);
 }
 
 TEST(Servers, LocalWorkHidesBehindTheNics) {

@@ -9,9 +9,9 @@
 #include "base/rational.hpp"
 #include "collective/algorithms/optcc.hpp"
 #include "collective/bounds.hpp"
+#include "collective/simulate/simulate.hpp"
 #include "collective/verify.hpp"
 #include "tests/unit/collective/list_schedule.hpp"
-#include "tests/unit/collective/makespan.hpp"
 #include "tests/unit/collective/random_execution.hpp"
 
 namespace railbreak::collective {
@@ -37,17 +37,13 @@ std::vector<Rank> spread(Rank ranks, std::size_t count) {
 
 /// T/n with all parts a whole number of elements and `slowdowns` for the stragglers in the order of the parameters.
 Rational time_over_n(const Schedule& schedule, const std::vector<Rank>& stragglers, const Slowdowns& slowdowns) {
-    std::int64_t unit = 1;
-    for (const Rational& slowdown : slowdowns) {
-        unit = std::lcm(unit, whole(denominator(slowdown)));
-    }
-    std::vector<std::int64_t> ticks(static_cast<std::size_t>(schedule.ranks()), unit);
+    Topology topology = healthy_topology(schedule.ranks());
     for (std::size_t a = 0; a < stragglers.size(); ++a) {
-        ticks[static_cast<std::size_t>(stragglers[a])] = whole(numerator(Rational(slowdowns[a] * unit)));
+        topology.servers[static_cast<std::size_t>(stragglers[a])] = {.send = slowdowns[a], .receive = slowdowns[a]};
     }
-    const std::int64_t end = test::makespan(schedule, ticks);
-    EXPECT_GE(end, 0) << "stuck";
-    return Rational(end) / (unit * schedule.elements());
+    const Result<Rational> time = simulate_exact(schedule, topology);
+    EXPECT_TRUE(time) << (time ? "" : time.error().to_line());
+    return time ? Rational(*time / schedule.elements()) : Rational(-1);
 }
 
 OptccParameters parameters(Rank ranks, std::size_t stragglers, OptccPlan plan, std::int64_t segments) {

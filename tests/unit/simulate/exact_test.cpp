@@ -1,4 +1,4 @@
-// The step order reaches the closed-form times exactly.
+// Simulated times equal the closed forms exactly.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@
 #include "collective/algorithms/ring.hpp"
 #include "collective/bounds.hpp"
 #include "collective/cost_model.hpp"
-#include "tests/unit/collective/makespan.hpp"
+#include "collective/simulate/simulate.hpp"
+#include "collective/topology.hpp"
 
 namespace railbreak::collective {
 namespace {
@@ -19,13 +20,11 @@ std::int64_t whole(const boost::multiprecision::cpp_int& value) {
     return static_cast<std::int64_t>(value);
 }
 
-/// T/n with a straggler in the middle; one tick is 1/denominator of the time of an element on a healthy port.
+/// T/n with one straggler.
 Rational time_over_n(const Schedule& schedule, Rank straggler, const Rational& slowdown) {
-    std::vector<std::int64_t> ticks(static_cast<std::size_t>(schedule.ranks()), whole(denominator(slowdown)));
-    ticks[static_cast<std::size_t>(straggler)] = whole(numerator(slowdown));
-    const std::int64_t end = test::makespan(schedule, ticks);
-    EXPECT_GE(end, 0) << "stuck";
-    return Rational(end) / (denominator(slowdown) * schedule.elements());
+    const Result<Rational> time = simulate_exact(schedule, one_straggler(schedule.ranks(), straggler, slowdown));
+    EXPECT_TRUE(time) << (time ? "" : time.error().to_line());
+    return time ? Rational(*time / schedule.elements()) : Rational(-1);
 }
 
 OptccParameters parameters(Rank ranks, OptccPlan plan, std::int64_t segments) {
@@ -61,7 +60,7 @@ struct TimeVector {
     const char* time;
 };
 
-TEST(Makespan, MatchesTheVectors) {
+TEST(SimulateExact, MatchesTheVectors) {
     const std::vector<TimeVector> vectors = {
         {3, "2", 1, OptccPlan::kUniform, "4"},        {3, "2", 1, OptccPlan::kBalanced, "4"},
         {3, "2", 4, OptccPlan::kUniform, "5/2"},      {3, "2", 4, OptccPlan::kBalanced, "5/2"},
@@ -85,7 +84,7 @@ TEST(Makespan, MatchesTheVectors) {
     }
 }
 
-TEST(Makespan, MatchesTheClosedFormsOnAGrid) {
+TEST(SimulateExact, MatchesTheClosedFormsOnAGrid) {
     for (const Rank ranks : {3, 4, 5, 6, 9, 16}) {
         for (const char* text : {"1", "8/7", "4/3", "3/2", "8/5", "2", "3", "4"}) {
             const Rational ell = *parse_rational(text);
@@ -101,7 +100,7 @@ TEST(Makespan, MatchesTheClosedFormsOnAGrid) {
     }
 }
 
-TEST(Makespan, RingIsAsSlowAsItsSlowestPort) {
+TEST(SimulateExact, RingIsAsSlowAsItsSlowestPort) {
     for (const Rank ranks : {2, 3, 5, 8}) {
         const auto ring = make_ring(ranks, ranks * 10);
         EXPECT_EQ(time_over_n(*ring, 0, {8, 7}), bounds::degraded_ring<Rational>(ranks, {8, 7}));
@@ -109,7 +108,7 @@ TEST(Makespan, RingIsAsSlowAsItsSlowestPort) {
     }
 }
 
-TEST(Makespan, StarLiesBetweenTheBoundAndItsWindows) {
+TEST(SimulateExact, StarLiesBetweenTheBoundAndItsWindows) {
     for (const Rank ranks : {3, 5, 8, 16}) {
         for (const char* text : {"1", "8/7", "4/3", "3/2"}) {
             const Rational ell = *parse_rational(text);
@@ -137,7 +136,7 @@ TEST(Makespan, StarLiesBetweenTheBoundAndItsWindows) {
     }
 }
 
-TEST(Makespan, CostModelIsExactWithoutLatency) {
+TEST(SimulateExact, CostModelIsExactWithoutLatency) {
     // Balanced plans of ranks 4..8 with an overhead of a quarter, one and four elements a flow.
     for (const Rank ranks : {4, 5, 8}) {
         for (const std::int64_t k : {1, 2, 4}) {
@@ -148,11 +147,14 @@ TEST(Makespan, CostModelIsExactWithoutLatency) {
                                       .slowdown = 1.5,
                                       .vector_ns = 4.0 * static_cast<double>(plan.elements),
                                       .overhead_ns = static_cast<double>(overhead)};
-                std::vector<std::int64_t> ticks(static_cast<std::size_t>(ranks), 4);
-                ticks[static_cast<std::size_t>(plan.stragglers[0])] = 6;
                 const auto schedule = make_optcc(plan);
+                const auto simulated =
+                    simulate(*schedule, {.topology = one_straggler(ranks, ranks / 2, {3, 2}),
+                                         .healthy_goodput = BitRate::bits_per_s(8'000'000'000), // 4 ns an element
+                                         .flow_overhead = Nanoseconds(overhead)});
+                ASSERT_TRUE(simulated);
                 EXPECT_NEAR(optcc_cost_ns(input, OptccPlan::kBalanced, k),
-                            static_cast<double>(test::makespan(*schedule, ticks, overhead)), 1e-6)
+                            static_cast<double>(simulated->makespan.count()), 1e-6)
                     << schedule->name() << " p=" << ranks << " o=" << overhead;
             }
         }
