@@ -1,15 +1,21 @@
 // Runs a schedule on a model of the cluster: how long would it take? The very schedule object that is verified and
 // executed is walked, every flow of it, by discrete events.
 //
+// Engines work in order, as an executor's do: a flow begins when both its engines have come to it and the steps that
+// its ends wait for are over. What was received can be used a latency L after the flow's end, what was sent has left at
+// its end. Empty slices are skipped by both ends at no cost.
+//
 // Port models (see bounds.hpp):
 //   exclusive  a flow holds the sender's send side and the receiver's receive side of the two ports from its start to
-//              its end, for size times the slower of the two sides, plus a fixed overhead o. Flows that want the same
-//              side get it in the order in which they became ready.
+//              its end, for a fixed overhead o plus its size times the slower of the two sides. Flows that want the
+//              same side get it in the order in which they became ready; at the same instant, in that of rank and lane
+//              of the sender. A flow whose sides are not both free lets others go first.
 //   fluid      all flows of a port side share its rate, max-min fair over both ends. The overhead o is a delay of the
-//              lane's engines before the flow begins, it holds no bandwidth.
-// In both, the data of a flow can be used a latency L after the flow's end. With cut-through (what the executor does) a
-// flow that forwards data still arriving may begin before that, but is never ahead of it.
+//              two engines before the flow begins to move, it holds no bandwidth.
+// With cut-through (fluid model; what the executor does) a flow that forwards data still arriving may begin before that
+// has ended, a latency behind it, but is never ahead of it and ends no sooner.
 //
+// Time is counted in whole picoseconds.
 // Deterministic: the same input gives the same result, bit for bit.
 #pragma once
 
@@ -40,7 +46,7 @@ struct SimulatedFlow {
     Slice slice;
     Stage stage = Stage::kReduceScatter;
     Combine combine = Combine::kCopy;
-    Nanoseconds start{0};
+    Nanoseconds start{0}; ///< when its engines began with it, overhead included
     Nanoseconds end{0};
 };
 
@@ -58,7 +64,7 @@ struct RateChange {
 struct SimulationOptions {
     PortModel model = PortModel::kExclusive;
     Topology topology;       ///< as many ranks as the schedule
-    BitRate healthy_goodput; ///< payload rate of a healthy NIC, one direction
+    BitRate healthy_goodput; ///< payload rate of a healthy NIC, one direction; > 0
     std::uint32_t element_bytes = 4;
     Nanoseconds flow_overhead{0};        ///< o
     Nanoseconds flow_latency{0};         ///< L
