@@ -7,6 +7,7 @@
 
 #include "collective/algorithms/ring.hpp"
 #include "tests/unit/collective/baseline_support.hpp"
+#include "tests/unit/collective/makespan.hpp"
 
 namespace railbreak::collective {
 namespace {
@@ -109,6 +110,27 @@ TEST(ServerRing, SlowServerSlowsItByItsSlowdown) {
     slow_inside.local_ratio = 2;
     EXPECT_NEAR(predicted_elements(*plan_of("ring", request_for(slow_inside, 25600))),
                 7.0 / 2 * healthy_elements(slow_inside, 25600), 0.1);
+}
+
+TEST(ServerRing, KeepsThePaceOfItsSlowestPort) {
+    // Sections of 10 elements; the first hop of a channel may be a local one, so the last may end a little earlier or
+    // later than the pace says.
+    for (const Rank width : {2, 3, 4}) {
+        const Rank ranks = 3 * width;
+        const auto ring = make_server_ring(rail_aligned_ring(3, width, width, 10 * width * ranks));
+        std::vector<std::int64_t> ticks(static_cast<std::size_t>(ranks), 6);
+        const std::int64_t hops = 2 * (ranks - 1);
+        const std::int64_t healthy = makespan(*ring, ticks);
+        EXPECT_LE(healthy, hops * 60);
+        EXPECT_GT(healthy, (hops - width) * 60);
+        std::fill_n(ticks.begin(), width, 18); // server 0 at a third
+        const std::int64_t slow = makespan(*ring, ticks);
+        EXPECT_LE(slow, hops * 180);
+        EXPECT_GT(slow, (hops - width) * 180);
+        const std::int64_t local = makespan(*ring, ticks, 0, 180); // local ports far slower still: g-1 hops for one
+        EXPECT_LE(local, hops * (width - 1) * 1800);
+        EXPECT_GT(local, (hops - 3) * (width - 1) * 1800);
+    }
 }
 
 TEST(ServerRing, WrongRequestsSayWhatToDo) {

@@ -207,8 +207,8 @@ TEST(Hierarchical, PredictionIsTheRingOnTheRailPlusTheLocalPhases) {
     const auto plan = plan_of("hierarchical", request_for(topology, 1200));
     ASSERT_TRUE(plan.has_value());
     EXPECT_NEAR(predicted_elements(*plan), 2 * 2.0 * 2 / 3 * 300 + 2 * 900 / 4.0, 0.01);
-    // The makespan of the lanes as ports: local phases at full speed of the healthy port.
-    EXPECT_EQ(makespan(*plan->schedule, std::vector<std::int64_t>(12, 1)), 400 + 2 * 900);
+    // With local ports as fast as the network: three slices in each local phase.
+    EXPECT_EQ(makespan(*plan->schedule, std::vector<std::int64_t>(12, 1), 0, 1), 400 + 2 * 900);
 }
 
 TEST(Classics, ErrorsSayWhatToDo) {
