@@ -12,6 +12,7 @@
 
 #include "base/rational.hpp"
 #include "collective/algorithm.hpp"
+#include "collective/simulate/simulate.hpp"
 #include "collective/verify.hpp"
 
 namespace railbreak::collective::test {
@@ -41,6 +42,13 @@ inline Result<Plan> plan_of(const char* algorithm, const PlanRequest& request) {
 /// Predicted time in elements over a healthy port.
 inline double predicted_elements(const Plan& plan) {
     return static_cast<double>(plan.predicted.count()) / static_cast<double>(kElementNs);
+}
+
+/// Time on exclusive ports, in elements over a healthy NIC.
+inline Rational exact_time(const Schedule& schedule, const Topology& topology) {
+    const Result<Rational> time = simulate_exact(schedule, topology);
+    EXPECT_TRUE(time.has_value()) << (time ? "" : time.error().to_line());
+    return time ? *time : Rational(-1);
 }
 
 inline void expect_proven(const Schedule& schedule) {

@@ -11,7 +11,6 @@
 #include "collective/algorithms/hierarchical.hpp"
 #include "collective/algorithms/tree.hpp"
 #include "tests/unit/collective/baseline_support.hpp"
-#include "tests/unit/collective/makespan.hpp"
 
 namespace railbreak::collective {
 namespace {
@@ -73,7 +72,7 @@ TEST(FlowList, ExchangeLeavesBothWithTheSumAndPortsBusyForOneSlice) {
         expect_sums(*schedule, 7);
         EXPECT_EQ(nic_traffic(*schedule, 0).sent, elements);
         EXPECT_EQ(nic_traffic(*schedule, 0).received, elements);
-        EXPECT_EQ(makespan(*schedule, {1, 1}), elements + elements % 2);
+        EXPECT_EQ(exact_time(*schedule, healthy_topology(2)), elements + elements % 2);
     }
 }
 
@@ -94,10 +93,8 @@ TEST(HalvingDoubling, PowersOfTwoTakeTheTimeOfTheRing) {
             EXPECT_EQ(nic_traffic(*schedule, rank).sent, volume);
             EXPECT_EQ(nic_traffic(*schedule, rank).received, volume);
         }
-        std::vector<std::int64_t> ticks(static_cast<std::size_t>(ranks), 1);
-        EXPECT_EQ(makespan(*schedule, ticks), volume);
-        ticks.back() = 3;
-        EXPECT_EQ(makespan(*schedule, ticks), 3 * volume);
+        EXPECT_EQ(exact_time(*schedule, healthy_topology(ranks)), volume);
+        EXPECT_EQ(exact_time(*schedule, one_straggler(ranks, ranks - 1, 3)), 3 * volume);
         const auto plan = plan_of("halving-doubling", request_for(one_straggler(ranks, 0, ratio("3")), ranks * 10));
         EXPECT_NEAR(predicted_elements(*plan), static_cast<double>(3 * volume), 0.01);
     }
@@ -109,7 +106,7 @@ TEST(HalvingDoubling, SlowRankIsNotFolded) {
     ASSERT_TRUE(plan.has_value());
     EXPECT_EQ(nic_traffic(*plan->schedule, 1).sent, 2 * 40 * 3 / 4);
     EXPECT_NEAR(predicted_elements(*plan), 2 * 40 + 3 * 60, 0.01);
-    EXPECT_EQ(makespan(*plan->schedule, {1, 3, 1, 1, 1, 1}), 2 * 40 + 3 * 60);
+    EXPECT_EQ(exact_time(*plan->schedule, one_straggler(6, 1, 3)), 2 * 40 + 3 * 60);
 }
 
 TEST(Tree, EveryRankHasAParentAndOneRoleInEachTree) {
@@ -207,8 +204,7 @@ TEST(Hierarchical, PredictionIsTheRingOnTheRailPlusTheLocalPhases) {
     const auto plan = plan_of("hierarchical", request_for(topology, 1200));
     ASSERT_TRUE(plan.has_value());
     EXPECT_NEAR(predicted_elements(*plan), 2 * 2.0 * 2 / 3 * 300 + 2 * 900 / 4.0, 0.01);
-    // With local ports as fast as the network: three slices in each local phase.
-    EXPECT_EQ(makespan(*plan->schedule, std::vector<std::int64_t>(12, 1), 0, 1), 400 + 2 * 900);
+    EXPECT_EQ(exact_time(*plan->schedule, topology), 800 + 450);
 }
 
 TEST(Classics, ErrorsSayWhatToDo) {

@@ -1,5 +1,6 @@
 // R2CCL's AllReduce: its parts, its traffic by port and its time against the closed forms.
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -8,7 +9,6 @@
 #include "collective/algorithms/r2ccl.hpp"
 #include "collective/algorithms/r2ccl_algorithm.hpp"
 #include "tests/unit/collective/baseline_support.hpp"
-#include "tests/unit/collective/makespan.hpp"
 
 namespace railbreak::collective {
 namespace {
@@ -25,6 +25,30 @@ double over_healthy(Rank p, const char* slowdown, std::int64_t chunks, bool best
     const Rational share = best ? r2ccl_best_share(p, ratio(slowdown)) : r2ccl_share(ratio(slowdown));
     return r2ccl_cost_ns(cost, to_double(share), chunks, std::int64_t{1} << 40) / fault_free(p);
 }
+
+/// The schedule with every lane on a NIC of its own.
+class OnOwnNics final : public Schedule {
+public:
+    explicit OnOwnNics(const Schedule& schedule) : s_(schedule) {}
+    [[nodiscard]] std::string name() const override { return s_.name(); }
+    [[nodiscard]] Rank ranks() const override { return s_.ranks(); }
+    [[nodiscard]] Lane lanes() const override { return s_.lanes(); }
+    [[nodiscard]] Port port(Rank, Lane lane) const override { return {PortKind::kNic, lane}; }
+    [[nodiscard]] std::int64_t elements() const override { return s_.elements(); }
+    [[nodiscard]] std::int64_t send_count(Rank rank, Lane lane) const override { return s_.send_count(rank, lane); }
+    [[nodiscard]] std::int64_t receive_count(Rank rank, Lane lane) const override {
+        return s_.receive_count(rank, lane);
+    }
+    [[nodiscard]] Step send_step(Rank rank, Lane lane, std::int64_t index) const override {
+        return s_.send_step(rank, lane, index);
+    }
+    [[nodiscard]] Step receive_step(Rank rank, Lane lane, std::int64_t index) const override {
+        return s_.receive_step(rank, lane, index);
+    }
+
+private:
+    const Schedule& s_;
+};
 
 constexpr std::int64_t kManyChunks = std::int64_t{1} << 20;
 
@@ -108,17 +132,17 @@ TEST(R2ccl, TrafficByPort) {
 }
 
 TEST(R2ccl, StagesTakeTheTimeOfTheClosedForm) {
-    // With each lane on a port of its own 1a hides 1b, as with an ideal split of the ports. p=6, l=3/2, ticks 2 and 3.
+    // With a NIC for each lane 1a hides 1b, as with an ideal split of one.
     const std::int64_t elements = 6 * 5 * 16 * 4 * 3;
     const std::int64_t tail = elements / 3;
+    Topology topology = one_straggler(6, 2, ratio("3/2"));
+    topology.nics_per_server = 2;
     for (const std::int64_t chunks : {1, 2, 4, 8, 16}) {
-        const std::int64_t pieces = 64 / chunks;
-        const auto schedule = make_r2ccl({6, 2, elements, tail, chunks, pieces});
-        const std::int64_t time = makespan(*schedule, {2, 2, 3, 2, 2, 2});
-        const std::int64_t rings = 10 * (elements - tail) / 6 * 3;
-        const std::int64_t second = tail * 3 + tail / chunks * 3;
-        const std::int64_t chain = 4 * tail / 64 * 2;
-        EXPECT_EQ(time, rings + second + chain) << chunks;
+        const auto schedule = make_r2ccl({6, 2, elements, tail, chunks, 64 / chunks});
+        const Rational ring = Rational(10 * (elements - tail), 6) * ratio("3/2");
+        const Rational second = (tail + tail / chunks) * ratio("3/2");
+        const Rational chain = 4 * tail / 64;
+        EXPECT_EQ(exact_time(OnOwnNics(*schedule), topology), ring + second + chain) << chunks;
     }
 }
 
