@@ -57,7 +57,7 @@ public:
     }
 
     std::vector<Bound> collect() {
-        add("fault-free", "reduce-scatter and allgather are optimal", plain_ ? "2(p-1)/p" : "2(q-1)/(qK)",
+        add("fault-free", "weights: all 1, every server healthy", plain_ ? "2(p-1)/p" : "2(q-1)/(qK)",
             bounds::fault_free<double>(servers_) / nics_);
         if (stragglers_ != 1) {
             add_rates();
@@ -128,7 +128,7 @@ private:
         const bool alike = worst->send == worst->receive;
         const bool single = most * nics_ == std::max(worst->send, worst->receive);
         if (!alike) {
-            add("one straggler, send and receive differ", "spanning-tree weights: healthy 1, straggler 2/l-1 a side",
+            add("one straggler, send and receive differ", "weights: healthy 1, straggler 2/l-1 a side",
                 single   ? alone()
                 : plain_ ? "2(p-1)/(p-2+1/l_s+1/l_r)"
                          : "2(q-1)/(K(q-2+1/l_s+1/l_r))",
@@ -147,7 +147,7 @@ private:
             stragglers_ < 2 || servers_ - stragglers_ < 2) {
             return;
         }
-        add("equal stragglers", "spanning-tree weights, closed form of the optimum", "largest of three terms",
+        add("equal stragglers", "closed form of the best weights", "largest of three terms",
             bounds::equal_stragglers(servers_, stragglers_, slow_[0].send) / nics_);
     }
 
@@ -161,9 +161,8 @@ private:
             ones.push_back({1, 1, 0, 0, 0});
             peers.push_back({std::max(0.0, 2 / one.send - 1), std::max(0.0, 2 / one.receive - 1), 0, 0, 0});
         }
-        add("port sum", "spanning-tree weights, all 1", "all NICs alike",
-            bounds::weighted_bound(model_, cluster_, ones));
-        add("peers", "spanning-tree weights: healthy 1, straggler max(0, 2/l-1)", "weights 2/l-1",
+        add("port sum", "weights: all 1", "all NICs alike", bounds::weighted_bound(model_, cluster_, ones));
+        add("peers", "weights: healthy 1, straggler max(0, 2/l-1)", "weights 2/l-1",
             bounds::weighted_bound(model_, cluster_, peers));
     }
 
@@ -176,7 +175,7 @@ private:
         if (!slow_.empty() && (slow_[0].nics < nics_ || slow_[0].receive != slowdown)) {
             return;
         }
-        add("intra-host ports", "spanning-tree weights: healthy NIC 1, slow NIC 2/l-1, intra-host port g-1",
+        add("intra-host ports", "weights: NIC 1, slow NIC 2/l-1, intra-host port g-1",
             slowdown > 2 ? "l/g" : "2l(p-1)/(g(l(p-2)+2))", bounds::local_ports(servers_, per_server, slowdown));
     }
 
@@ -197,8 +196,8 @@ private:
             }
         }
         add(reached ? "exact optimum" : "best weights",
-            reached ? "spanning-tree weights of a linear programme, in exact fractions; reached with many segments"
-                    : "spanning-tree weights of a linear programme, in exact fractions",
+            reached ? "weights of a linear programme, checked in fractions; reached with many segments"
+                    : "weights of a linear programme, checked in fractions",
             branch, to_double(best->time_over_n));
     }
 

@@ -28,6 +28,7 @@ using Action = std::function<int()>;
 using Choose = std::function<void(Action)>;
 
 void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose);
+void add_plan_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< validate, schema
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
 void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec
@@ -40,11 +41,6 @@ void print_result(std::string_view text);
 [[nodiscard]] Result<void> result_written();
 /// Tells an Error in one line on stderr and gives the exit code of its kind.
 [[nodiscard]] int tell(const Error& error);
-/// The same for an Error that stands in the place of a result: with --json it is the result, an object of schema
-/// "railbreak-error" on stdout.
-[[nodiscard]] int tell(const CommonOptions& common, const Error& error);
-/// Prints that object alone, for a failure that was told already.
-void print_error_json(const Error& error);
 /// Whether stdout (or stderr) is a terminal that wants colours: NO_COLOR and TERM=dumb are honoured.
 [[nodiscard]] bool wants_colour(int fd);
 

@@ -1,0 +1,99 @@
+// The planner: for this cluster, this damage and this message, what is the best possible time, what does each algorithm
+// take, and which one should run? Pure functions of the request; nothing is read or written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "collective/algorithm.hpp"
+#include "collective/bounds.hpp"
+#include "collective/simulate/simulate.hpp"
+
+namespace railbreak::collective {
+
+/// An algorithm has to be this much faster than the ring with the stragglers in it before it is worth while.
+inline constexpr double kWorthWhile = 0.98;
+
+/// What is to be planned.
+struct PlannerInput {
+    PlanRequest request; ///< options are for the algorithms in `algorithms`, all of them
+    PortModel model = PortModel::kExclusive;
+    /// Entries of the registry, never null. "auto" stands for the planner itself and is not among them.
+    std::vector<const Algorithm*> algorithms;
+    bool simulate = false; ///< also run each schedule on the port model
+};
+
+/// Every algorithm of this build but "auto".
+[[nodiscard]] std::vector<const Algorithm*> plannable_algorithms();
+
+/// What one algorithm would do.
+struct PlanRow {
+    std::string algorithm;
+    Result<Plan> plan; ///< or why it does not apply
+    /// Time predicted if every slow port were kSlowdownMargin times slower than stated; empty: does not apply then.
+    std::optional<Nanoseconds> careful;
+    /// Several lanes share a port: meant for the fluid model, and not to be recommended in the exclusive one.
+    bool shares_ports = false;
+    std::optional<Result<Nanoseconds>> simulated;
+
+    /// Simulated time where there is one, else the predicted one. Only for a row whose plan applies.
+    [[nodiscard]] Nanoseconds time() const;
+};
+
+/// What each algorithm would do, and which one should run.
+struct Choice {
+    std::vector<PlanRow> rows;              ///< one per algorithm, in their order
+    std::optional<std::size_t> recommended; ///< row
+    std::string why;                        ///< one sentence: why that row, or why none
+};
+
+/// Plans with every algorithm and compares. That an algorithm does not apply is no error, it is said in its row. Errors
+/// (kInput): fewer than two servers, no ranks, no elements, no rate, a slowdown below 1, a server without a NIC.
+[[nodiscard]] Result<Choice> choose(const PlannerInput& input);
+
+/// Everything the planner finds out.
+struct Evaluation {
+    std::vector<Bound> exclusive; ///< all_bounds in each model; the time of T/n = 1 is vector_time
+    std::vector<Bound> fluid;
+    Nanoseconds vector_time{0}; ///< n: a healthy NIC for the whole vector, one direction
+    Nanoseconds bound_time{0};  ///< the binding bound of the input's model
+    /// The ring before anything was slow; simulated when asked for, else predicted. Empty: there is no ring for this.
+    std::optional<Nanoseconds> healthy_ring;
+    Choice choice;
+};
+
+/// choose() with the bounds beside it, and simulated times if asked for. Errors as there.
+[[nodiscard]] Result<Evaluation> evaluate(const PlannerInput& input);
+
+/// What the schedules of this input are simulated on. Flows of the fluid model pass on data while it arrives, as the
+/// executor does.
+[[nodiscard]] SimulationOptions simulation_of(const PlannerInput& input);
+
+/// From which message size on an algorithm beats the ring with the stragglers in it by 1 - kWorthWhile (predicted).
+struct BreakEven {
+    std::string algorithm;
+    ByteCount smallest; ///< within one sixteenth of a doubling, or the smallest size that is tried
+};
+
+/// Sizes that break_even tries.
+inline constexpr std::uint64_t kSmallestTried = 1024;
+inline constexpr std::uint64_t kLargestTried = std::uint64_t{1} << 36;
+
+/// Where it pays to leave the ring. When the message is one for which the recommended algorithm beats the ring: the
+/// smallest size from which on, up to the message, it does. When the ring is recommended: the smallest larger size for
+/// which another algorithm beats it. Nothing when there is no such size, or no ring among the algorithms.
+[[nodiscard]] std::optional<BreakEven> break_even(const PlannerInput& input, const Choice& choice);
+
+/// A cluster whose servers are all slow is as good as a healthy one of that speed: the same request with the fastest
+/// server taken for healthy. Unchanged when some server is healthy or has dead NICs.
+[[nodiscard]] PlanRequest relative_to_fastest(const PlanRequest& request);
+/// The request with every noticeably slow port slowed further by kSlowdownMargin. Dead NICs are certain: no margin.
+[[nodiscard]] PlanRequest with_margin(const PlanRequest& request);
+
+} // namespace railbreak::collective

@@ -1,0 +1,245 @@
+#include "harness/cli/plan_arguments.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/units.hpp"
+
+namespace railbreak::cli {
+
+namespace {
+
+using collective::PlannerInput;
+using collective::Rank;
+
+constexpr std::uint32_t kElementBytes = 4;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kLeastRate = 1'000'000;
+constexpr std::uint64_t kMostRate = 100'000'000'000'000;
+constexpr Nanoseconds kMostFlowCost = std::chrono::seconds(1);
+constexpr std::int64_t kMostLocalRatio = 10000;
+
+tl::unexpected<Error> refuse(std::string_view option, std::string_view what, std::string_view allowed) {
+    return fail(
+        Error(ErrorKind::kUsage, fmt::format("{}: {}", option, what)).advise(fmt::format("allowed: {}", allowed)));
+}
+
+/// An error of a reader of quantities, as one of the command line.
+tl::unexpected<Error> refuse(std::string_view option, const Error& error) {
+    return fail(Error(ErrorKind::kUsage, fmt::format("{}: {}", option, error.message())).advise(error.advice()));
+}
+
+Result<BitRate> read_rate(const std::string& text) {
+    const Result<BitRate> rate = parse_bit_rate(text);
+    if (!rate) {
+        return refuse("--rate", rate.error());
+    }
+    if (rate->bits_per_s() < kLeastRate || rate->bits_per_s() > kMostRate) {
+        return refuse("--rate", fmt::format("{} is no rate of a NIC", text), "1 Mbit/s to 100 Tbit/s");
+    }
+    return rate;
+}
+
+Result<Nanoseconds> read_flow_cost(std::string_view option, const std::string& text) {
+    const Result<Nanoseconds> cost = parse_duration(text);
+    if (!cost) {
+        return refuse(option, cost.error());
+    }
+    if (*cost > kMostFlowCost) {
+        return refuse(option, fmt::format("{} a flow is too much", text), "0ns to 1s");
+    }
+    return cost;
+}
+
+Result<Rational> read_slowdown(std::string_view entry, std::string_view fraction) {
+    constexpr const char* kAllowed = "present over healthy bandwidth, from 1/100 to 1, as in 3:1/2 or 3:0.875";
+    const Result<Rational> present = parse_rational(fraction);
+    if (!present) {
+        return refuse("--slow", fmt::format("\"{}\" in \"{}\" is no fraction", fraction, entry), kAllowed);
+    }
+    if (*present > 1 || *present * kMostSlowdown < 1) {
+        return refuse("--slow", fmt::format("{} in \"{}\" is not between 1/{} and 1", fraction, entry, kMostSlowdown),
+                      kAllowed);
+    }
+    return Rational(1 / *present);
+}
+
+/// "1/2", "send=1/2", "send=1/2+receive=3/4": both directions, one, each.
+Result<collective::PortSlowdown> read_directions(std::string_view entry, std::string_view text) {
+    collective::PortSlowdown server;
+    if (text.find('=') == std::string_view::npos) {
+        const Result<Rational> both = read_slowdown(entry, text);
+        if (!both) {
+            return tl::unexpected(both.error());
+        }
+        return collective::PortSlowdown{.send = *both, .receive = *both};
+    }
+    std::set<std::string_view> seen;
+    while (!text.empty()) {
+        const std::string_view part = text.substr(0, text.find('+'));
+        text.remove_prefix(std::min(text.size(), part.size() + 1));
+        const std::string_view direction = part.substr(0, part.find('='));
+        if ((direction != "send" && direction != "receive") || direction.size() == part.size() ||
+            !seen.insert(direction).second) {
+            return refuse("--slow", fmt::format("\"{}\" is not understood", entry),
+                          "HOST:FRACTION, HOST:send=FRACTION, HOST:receive=FRACTION or "
+                          "HOST:send=FRACTION+receive=FRACTION");
+        }
+        const Result<Rational> slowdown = read_slowdown(entry, part.substr(direction.size() + 1));
+        if (!slowdown) {
+            return tl::unexpected(slowdown.error());
+        }
+        (direction == "send" ? server.send : server.receive) = *slowdown;
+    }
+    return server;
+}
+
+Result<void> read_slow(const std::vector<std::string>& entries, collective::Topology& topology) {
+    std::set<Rank> seen;
+    for (const std::string& entry : entries) {
+        const std::size_t colon = entry.find(':');
+        const std::string_view host = std::string_view(entry).substr(0, colon);
+        Rank server = -1;
+        const auto [end, error] = std::from_chars(host.data(), host.data() + host.size(), server);
+        if (colon == std::string::npos || error != std::errc() || end != host.data() + host.size() || server < 0) {
+            return refuse("--slow", fmt::format("\"{}\" is not understood", entry),
+                          "HOST:FRACTION, hosts numbered from 0, as in 3:1/2,7:7/8");
+        }
+        if (server >= topology.server_count()) {
+            return refuse("--slow", fmt::format("there is no host {}", server),
+                          fmt::format("hosts 0 to {}", topology.server_count() - 1));
+        }
+        if (!seen.insert(server).second) {
+            return refuse("--slow", fmt::format("host {} is there twice", server),
+                          "each host once; HOST:send=FRACTION+receive=FRACTION for different directions");
+        }
+        const Result<collective::PortSlowdown> slow = read_directions(entry, std::string_view(entry).substr(colon + 1));
+        if (!slow) {
+            return tl::unexpected(slow.error());
+        }
+        topology.servers[static_cast<std::size_t>(server)] = *slow;
+    }
+    return {};
+}
+
+Result<collective::Topology> read_topology(const PlanArguments& arguments) {
+    if (arguments.servers < 2 || arguments.servers > kMostServers) {
+        return refuse("--servers", fmt::format("{} servers", arguments.servers), fmt::format("2 to {}", kMostServers));
+    }
+    if (arguments.ranks_per_server < 1 || arguments.ranks_per_server > kMostRanksPerServer) {
+        return refuse("--ranks-per-server", fmt::format("{} ranks", arguments.ranks_per_server),
+                      fmt::format("1 to {}", kMostRanksPerServer));
+    }
+    const std::int64_t ranks = arguments.servers * arguments.ranks_per_server;
+    if (ranks > kMostRanks) {
+        return refuse("--ranks-per-server", fmt::format("{} ranks in all", ranks),
+                      fmt::format("at most {} ranks in all", kMostRanks));
+    }
+    if (arguments.nics < 0 || arguments.nics > kMostNics) {
+        return refuse("--nics", fmt::format("{} NICs a server", arguments.nics), fmt::format("1 to {}", kMostNics));
+    }
+    collective::Topology topology = collective::healthy_topology(static_cast<Rank>(arguments.servers));
+    topology.ranks_per_server = static_cast<Rank>(arguments.ranks_per_server);
+    topology.nics_per_server =
+        static_cast<std::int32_t>(arguments.nics != 0 ? arguments.nics : arguments.ranks_per_server);
+    if (!arguments.nvlink.empty()) {
+        const Result<Rational> ratio = parse_rational(arguments.nvlink);
+        if (!ratio || *ratio == 0 || *ratio > kMostLocalRatio) {
+            return refuse("--nvlink", fmt::format("\"{}\" is no ratio", arguments.nvlink),
+                          "bandwidth of an intra-host port over that of a NIC, above 0 up to 10000");
+        }
+        topology.local_ratio = *ratio;
+    }
+    if (Result<void> slow = read_slow(arguments.slow, topology); !slow) {
+        return tl::unexpected(slow.error());
+    }
+    return topology;
+}
+
+Result<std::vector<const collective::Algorithm*>> read_algorithms(const std::vector<std::string>& names) {
+    if (names.empty()) {
+        return collective::plannable_algorithms();
+    }
+    std::vector<const collective::Algorithm*> list;
+    for (const std::string& name : names) {
+        const auto all = collective::plannable_algorithms();
+        const auto found = std::ranges::find(all, std::string_view(name), &collective::Algorithm::name);
+        if (found == all.end()) {
+            std::vector<std::string_view> allowed;
+            std::ranges::transform(all, std::back_inserter(allowed), &collective::Algorithm::name);
+            return refuse("--algorithm", fmt::format("there is no algorithm \"{}\"", name),
+                          fmt::format("{}", fmt::join(allowed, ", ")));
+        }
+        if (std::ranges::find(list, *found) == list.end()) {
+            list.push_back(*found);
+        }
+    }
+    return list;
+}
+
+Result<void> read_options(const PlanArguments& arguments, PlannerInput& input) {
+    if (!arguments.options.empty() && input.algorithms.size() != 1) {
+        return refuse("--option", "options are those of one algorithm", "--option together with one --algorithm");
+    }
+    for (const std::string& option : arguments.options) {
+        const std::size_t equals = option.find('=');
+        if (equals == std::string::npos || equals == 0) {
+            return refuse("--option", fmt::format("\"{}\" is not understood", option), "NAME=VALUE");
+        }
+        input.request.options.emplace_back(option.substr(0, equals), option.substr(equals + 1));
+    }
+    return {};
+}
+
+} // namespace
+
+Result<std::int64_t> read_elements(std::string_view bytes) {
+    const Result<ByteCount> size = parse_byte_count(bytes);
+    if (!size) {
+        return refuse("--bytes", size.error());
+    }
+    if (size->bytes() == 0 || size->bytes() > kMostBytes || size->bytes() % kElementBytes != 0) {
+        return refuse("--bytes", fmt::format("{} is no message", bytes), "4B to 1TiB in elements of 4 bytes");
+    }
+    return static_cast<std::int64_t>(size->bytes() / kElementBytes);
+}
+
+Result<PlannerInput> read_plan_arguments(const PlanArguments& arguments) {
+    PlannerInput input;
+    const Result<collective::Topology> topology = read_topology(arguments);
+    const Result<std::int64_t> elements = read_elements(arguments.bytes);
+    const Result<BitRate> rate = read_rate(arguments.rate);
+    const Result<Nanoseconds> overhead = read_flow_cost("--overhead", arguments.overhead);
+    const Result<Nanoseconds> latency = read_flow_cost("--latency", arguments.latency);
+    const Result<std::vector<const collective::Algorithm*>> algorithms = read_algorithms(arguments.algorithms);
+    for (const Error* error : {topology ? nullptr : &topology.error(), elements ? nullptr : &elements.error(),
+                               rate ? nullptr : &rate.error(), overhead ? nullptr : &overhead.error(),
+                               latency ? nullptr : &latency.error(), algorithms ? nullptr : &algorithms.error()}) {
+        if (error != nullptr) {
+            return tl::unexpected(*error);
+        }
+    }
+    if (arguments.model != "exclusive" && arguments.model != "fluid") {
+        return refuse("--model", fmt::format("there is no port model \"{}\"", arguments.model), "exclusive, fluid");
+    }
+    input.model = arguments.model == "fluid" ? collective::PortModel::kFluid : collective::PortModel::kExclusive;
+    input.request = {.topology = *topology,
+                     .elements = *elements,
+                     .element_bytes = kElementBytes,
+                     .healthy_goodput = *rate,
+                     .flow_overhead = *overhead,
+                     .flow_latency = *latency};
+    input.algorithms = *algorithms;
+    input.simulate = arguments.simulate;
+    if (Result<void> options = read_options(arguments, input); !options) {
+        return tl::unexpected(options.error());
+    }
+    return input;
+}
+
+} // namespace railbreak::cli

@@ -1,0 +1,113 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "collective/planner.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/plan_arguments.hpp"
+#include "harness/cli/plan_output.hpp"
+#include "harness/cli/plan_sweep.hpp"
+
+namespace railbreak::cli {
+
+namespace {
+
+int run_sweep(const CommonOptions& common, PlanArguments arguments) {
+    if (!arguments.slow.empty()) {
+        return tell(Error(ErrorKind::kUsage, "--sweep slows servers itself, which --slow contradicts")
+                        .advise("use m=NUMBER,ell=SLOWDOWN in the sweep"));
+    }
+    if (arguments.servers == 0) {
+        arguments.servers = 2; // replaced by the sweep's
+    }
+    const Result<collective::PlannerInput> input = read_plan_arguments(arguments);
+    if (!input) {
+        return tell(input.error());
+    }
+    const Result<SweepSpec> spec = parse_sweep(arguments.sweep, *input);
+    if (!spec) {
+        return tell(spec.error());
+    }
+    const Result<std::vector<SweepRow>> rows = sweep(*spec, *input);
+    if (!rows) {
+        return tell(rows.error());
+    }
+    print_result(common.json     ? sweep_json(*rows, *input)
+                 : arguments.csv ? sweep_csv(*rows)
+                                 : sweep_table(*rows, *input));
+    return 0;
+}
+
+int run_plan(const CommonOptions& common, const PlanArguments& arguments) {
+    if (!arguments.sweep.empty()) {
+        return run_sweep(common, arguments);
+    }
+    if (arguments.csv) {
+        return tell(Error(ErrorKind::kUsage, "--csv is for --sweep").advise("use --json"));
+    }
+    const Result<collective::PlannerInput> input = read_plan_arguments(arguments);
+    if (!input) {
+        return tell(input.error());
+    }
+    const Result<collective::Evaluation> evaluation = collective::evaluate(*input);
+    if (!evaluation) {
+        return tell(evaluation.error());
+    }
+    const std::optional<collective::BreakEven> break_even = collective::break_even(*input, evaluation->choice);
+    print_result(common.json ? plan_json(*input, *evaluation, break_even) : plan_text(*input, *evaluation, break_even));
+    return 0;
+}
+
+} // namespace
+
+void add_plan_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
+    CLI::App* plan = app.add_subcommand(
+        "plan", "Say what is best possible on a damaged cluster, what each algorithm takes, and which to run");
+    auto arguments = std::make_shared<PlanArguments>();
+    plan->add_option("--servers", arguments->servers, "Servers, 2 to 65536; a sweep over p may leave it out")
+        ->type_name("N");
+    plan->add_option("--ranks-per-server", arguments->ranks_per_server, "Ranks of each server, 1 to 64")
+        ->type_name("N")
+        ->capture_default_str();
+    plan->add_option("--nics", arguments->nics, "NICs of each server, 1 to 64; default: as many as ranks")
+        ->type_name("N");
+    plan->add_option("--nvlink", arguments->nvlink,
+                     "Bandwidth of a rank's intra-host port over that of a NIC; default: without limit")
+        ->type_name("RATIO");
+    plan->add_option("--bytes", arguments->bytes, "Size of the vector on each rank, as in 1GiB")
+        ->type_name("SIZE")
+        ->required();
+    plan->add_option("--rate", arguments->rate, "Payload rate of a healthy NIC in one direction, as in 400Gbit/s")
+        ->type_name("RATE")
+        ->required();
+    plan->add_option("--slow", arguments->slow,
+                     "Slow servers: HOST:FRACTION of the bandwidth that is left, as in 3:1/2,7:7/8; one direction: "
+                     "3:send=1/2; each its own: 3:send=1/2+receive=3/4")
+        ->type_name("HOST:FRACTION,...")
+        ->delimiter(',');
+    plan->add_option("--latency", arguments->latency, "From the end of a flow until its data can be used")
+        ->type_name("TIME")
+        ->capture_default_str();
+    plan->add_option("--overhead", arguments->overhead, "Time that every flow costs its ports beside the transfer")
+        ->type_name("TIME")
+        ->capture_default_str();
+    plan->add_option("--model", arguments->model,
+                     "How flows share a port: exclusive (one at a time) or fluid (as kernel TCP does)")
+        ->type_name("MODEL")
+        ->capture_default_str();
+    plan->add_option("--algorithm", arguments->algorithms, "Only these algorithms; default: all")
+        ->type_name("NAME,...")
+        ->delimiter(',');
+    plan->add_option("--option", arguments->options, "A parameter of the one algorithm asked for, as in k=16")
+        ->type_name("NAME=VALUE");
+    plan->add_flag("--simulate", arguments->simulate, "Also simulate every schedule, flow by flow");
+    plan->add_option("--sweep", arguments->sweep,
+                     "A table over p (servers), m (slow servers), ell (their slowdown) and bytes, as in "
+                     "p=16..256,ell=1..4; LOW..HIGH doubles, LOW..HIGH:STEP adds, + joins")
+        ->type_name("SPEC");
+    plan->add_flag("--csv", arguments->csv, "The sweep's table as CSV");
+    plan->callback(
+        [&common, arguments, choose] { choose([&common, arguments] { return run_plan(common, *arguments); }); });
+}
+
+} // namespace railbreak::cli

@@ -1,0 +1,189 @@
+// `railbreak plan` as a user runs it: no lab and no privilege needed.
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/lab/support/railbreak_process.hpp"
+
+namespace railbreak::tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+/// `railbreak plan` with usual answers for what the words do not say.
+Finished plan(Words words) {
+    const TemporaryFolder home;
+    words.insert(words.begin(), "plan");
+    const auto unless = [&](const std::string& option, const std::string& value) {
+        if (std::ranges::find(words, option) == words.end()) {
+            words.insert(words.end(), {option, value});
+        }
+    };
+    unless("--bytes", "1GiB");
+    unless("--rate", "200Gbit/s");
+    return run_railbreak(home.path(), words);
+}
+
+json parsed(const Finished& finished) {
+    EXPECT_EQ(finished.status.code, 0) << finished.err;
+    return json::parse(finished.out, nullptr, false);
+}
+
+TEST(Plan, AnswersForPeople) {
+    const Finished finished = plan({"--servers", "32", "--ranks-per-server", "8", "--rate", "400Gbit/s", "--slow",
+                                    "3:1/2,7:7/8", "--latency", "3us"});
+    EXPECT_EQ(finished.status.code, 0) << finished.err;
+    EXPECT_THAT(finished.out, HasSubstr("32 servers, each with 8 ranks and 8 NICs of 400 Gbit/s; host 3 slowed 2; "
+                                        "host 7 slowed 8/7\n"));
+    EXPECT_THAT(finished.out, HasSubstr("OptCC paper, Theorem 13"));
+    EXPECT_THAT(finished.out, HasSubstr("\nRecommended: "));
+    EXPECT_EQ(finished.err, "");
+}
+
+TEST(Plan, AnswersForPrograms) {
+    const json answer = parsed(plan({"--servers", "16", "--slow", "3:1/2", "--json"}));
+    EXPECT_EQ(answer["schema"], "railbreak-plan");
+    EXPECT_EQ(answer["vector_time_ns"], 42949672);
+    EXPECT_EQ(answer["bound_time_ns"], 85899345);
+    EXPECT_EQ(answer["question"]["slow"][0], json({{"host", 3}, {"send_slowdown", 2.0}, {"receive_slowdown", 2.0}}));
+    bool binds = false;
+    for (const json& bound : answer["bounds"]) {
+        if (bound["binds"] == true && bound["model"] == "exclusive") {
+            EXPECT_EQ(bound["name"], "theorem 6");
+            EXPECT_EQ(bound["time_over_n"], 2.0);
+            binds = true;
+        }
+    }
+    EXPECT_TRUE(binds);
+    for (const json& row : answer["algorithms"]) {
+        EXPECT_TRUE(row["applies"] == false ? row.contains("why_not") : row["vs_bound"].get<double>() >= 1) << row;
+    }
+    EXPECT_TRUE(answer["recommended"].is_string());
+}
+
+TEST(Plan, OneDirectionMayBeSlow) {
+    const json answer = parsed(plan({"--servers", "4", "--slow", "0:send=1/2,2:send=0.8+receive=4/5", "--json"}));
+    const json& slow = answer["question"]["slow"];
+    EXPECT_EQ(slow[0], json({{"host", 0}, {"send_slowdown", 2.0}, {"receive_slowdown", 1.0}}));
+    EXPECT_EQ(slow[1], json({{"host", 2}, {"send_slowdown", 1.25}, {"receive_slowdown", 1.25}}));
+}
+
+TEST(Plan, TwoServersAndOnlySlowServersAreAnswered) {
+    const json two = parsed(plan({"--servers", "2", "--algorithm", "ring,optcc", "--slow", "0:1/2", "--json"}));
+    EXPECT_EQ(two["recommended"], "ring");
+    EXPECT_EQ(two["algorithms"][1]["applies"], false);
+    const json all = parsed(plan({"--servers", "3", "--slow", "0:1/2,1:1/2,2:1/4", "--json"}));
+    EXPECT_TRUE(all["recommended"].is_string());
+    EXPECT_EQ(all["bound_time_ns"], 171798691);
+}
+
+TEST(Plan, OptionsReachTheOneAlgorithm) {
+    const json answer =
+        parsed(plan({"--servers", "8", "--slow", "3:1/2", "--algorithm", "optcc", "--option", "k=5", "--json"}));
+    EXPECT_THAT(answer["algorithms"][0]["schedule"].get<std::string>(), HasSubstr("k=5"));
+}
+
+TEST(Plan, ASweepIsATableOfRowsForEachPointAndAlgorithm) {
+    const Words words = {"--sweep", "p=4..16,ell=1..2+3", "--algorithm", "ring,optcc"};
+    Words json_words = words;
+    json_words.emplace_back("--json");
+    const json answer = parsed(plan(json_words));
+    ASSERT_EQ(answer["rows"].size(), 3U * 3U * 2U);
+    EXPECT_EQ(answer["rows"][0]["servers"], 4);
+    EXPECT_EQ(answer["rows"][17]["servers"], 16);
+    EXPECT_EQ(answer["rows"][17]["slowdown"], 3.0);
+    for (const json& row : answer["rows"]) {
+        EXPECT_GE(row["vs_bound"].get<double>(), 1) << row;
+        if (row["algorithm"] == "ring") { // without costs a ring takes as much longer as the slowest port
+            EXPECT_NEAR(row["vs_healthy"].get<double>(), row["slowdown"].get<double>(), 1e-6);
+        }
+    }
+    Words csv_words = words;
+    csv_words.emplace_back("--csv");
+    const Finished csv = plan(csv_words);
+    EXPECT_THAT(csv.out, testing::StartsWith("servers,slow_servers,slowdown,bytes,algorithm,schedule,time_ns,"
+                                             "vs_healthy,vs_bound,why_not\n4,1,1,1073741824,ring,\"ring(p=4)\","));
+    EXPECT_EQ(std::ranges::count(csv.out, '\n'), 1 + 18);
+    const Finished steps = plan({"--sweep", "p=4..10:3,m=0..2:1,bytes=1MiB..4MiB", "--algorithm", "ring", "--csv"});
+    EXPECT_EQ(std::ranges::count(steps.out, '\n'), 1 + 3 * 3 * 3);
+}
+
+TEST(Plan, SimulatesWhenAskedTo) {
+    for (const char* model : {"exclusive", "fluid"}) {
+        const json answer = parsed(plan({"--servers", "8", "--slow", "3:1/2", "--algorithm", "ring,optcc", "--simulate",
+                                         "--model", model, "--json"}));
+        for (const json& row : answer["algorithms"]) {
+            EXPECT_GE(row["simulated_ns"].get<std::int64_t>(), answer["bound_time_ns"].get<std::int64_t>()) << row;
+        }
+    }
+    const json swept = parsed(plan({"--sweep", "p=4..8,ell=2", "--algorithm", "ring", "--simulate", "--json"}));
+    EXPECT_EQ(swept["simulated"], true);
+    EXPECT_NEAR(swept["rows"][1]["vs_healthy"].get<double>(), 2.0, 1e-6);
+}
+
+struct Refusal {
+    Words words;
+    std::string reason; ///< part of the line on stderr
+};
+
+TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
+    const std::vector<Refusal> refusals = {
+        {{}, "--servers: 0 servers; allowed: 2 to 65536"},
+        {{"--servers", "1"}, "--servers: 1 servers; allowed: 2 to 65536"},
+        {{"--servers", "-3"}, "allowed: 2 to 65536"},
+        {{"--servers", "10000000"}, "--servers: 10000000 servers; allowed: 2 to 65536"},
+        {{"--servers", "20000", "--ranks-per-server", "64"}, "1280000 ranks in all; allowed: at most 65536"},
+        {{"--servers", "4", "--ranks-per-server", "0"}, "--ranks-per-server: 0 ranks; allowed: 1 to 64"},
+        {{"--servers", "4", "--nics", "65"}, "--nics: 65 NICs a server; allowed: 1 to 64"},
+        {{"--servers", "4", "--nvlink", "0"}, "--nvlink: \"0\" is no ratio; allowed: "},
+        {{"--servers", "4", "--bytes", "0B"}, "--bytes: 0B is no message; allowed: 4B to 1TiB"},
+        {{"--servers", "4", "--bytes", "10B"}, "--bytes: 10B is no message"},
+        {{"--servers", "4", "--bytes", "2TiB"}, "--bytes: 2TiB is no message"},
+        {{"--servers", "4", "--bytes", "lots"}, "--bytes: "},
+        {{"--servers", "4", "--rate", "0bit/s"}, "--rate: 0bit/s is no rate of a NIC; allowed: 1 Mbit/s to"},
+        {{"--servers", "4", "--rate", "400"}, "--rate: "},
+        {{"--servers", "4", "--rate", "9999999Tbit/s"}, "--rate: "},
+        {{"--servers", "4", "--slow", "4:1/2"}, "--slow: there is no host 4; allowed: hosts 0 to 3"},
+        {{"--servers", "4", "--slow", "1:1/2,1:1/3"}, "--slow: host 1 is there twice; allowed: each host once"},
+        {{"--servers", "4", "--slow", "1:3/2"}, "--slow: 3/2 in \"1:3/2\" is not between 1/100 and 1; allowed: "},
+        {{"--servers", "4", "--slow", "1:0"}, "--slow: 0 in \"1:0\" is not between 1/100 and 1"},
+        {{"--servers", "4", "--slow", "1:fast"}, "--slow: \"fast\" in \"1:fast\" is no fraction"},
+        {{"--servers", "4", "--slow", "half"}, "--slow: \"half\" is not understood; allowed: HOST:FRACTION"},
+        {{"--servers", "4", "--slow", "1:up=1/2"}, "--slow: \"1:up=1/2\" is not understood"},
+        {{"--servers", "4", "--slow", "1:send=1/2+send=1/2"}, "is not understood"},
+        {{"--servers", "4", "--latency", "2s"}, "--latency: 2s a flow is too much; allowed: 0ns to 1s"},
+        {{"--servers", "4", "--overhead", "1"}, "--overhead: "},
+        {{"--servers", "4", "--model", "solid"},
+         "--model: there is no port model \"solid\"; allowed: exclusive, fluid"},
+        {{"--servers", "4", "--algorithm", "magic"}, "--algorithm: there is no algorithm \"magic\"; allowed: ring"},
+        {{"--servers", "4", "--option", "k=4"}, "--option: options are those of one algorithm"},
+        {{"--servers", "4", "--algorithm", "optcc", "--option", "k"}, "--option: \"k\" is not understood"},
+        {{"--servers", "4", "--csv"}, "--csv is for --sweep"},
+        {{"--servers", "4", "--slow", "1:1/2", "--sweep", "ell=2"}, "--sweep slows servers itself"},
+        {{"--sweep", "q=4"}, "--sweep: \"q\" is not understood"},
+        {{"--sweep", "p=1..4"}, "--sweep: p = 1 is out of range; allowed: whole numbers, 2 to 65536"},
+        {{"--sweep", "p=4,ell=1/2"}, "--sweep: ell = 1/2 is out of range; allowed: 1 to 100"},
+        {{"--sweep", "p=16..4"}, "--sweep: \"16..4\" of p is no range"},
+        {{"--sweep", "p=2..65536:1"}, "--sweep: p has too many values"},
+        {{"--sweep", "p=4,ell=1..2:0"}, "is no range"},
+        {{"--sweep", "p=4,p=8"}, "is not understood, or there twice"},
+    };
+    for (const Refusal& refusal : refusals) {
+        const Finished finished = plan(refusal.words);
+        const std::string what = testing::PrintToString(refusal.words);
+        EXPECT_EQ(finished.status.code, 64) << what;
+        EXPECT_EQ(finished.out, "") << what;
+        EXPECT_THAT(finished.err, HasSubstr(refusal.reason)) << what;
+        EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
+    }
+}
+
+} // namespace
+} // namespace railbreak::tests
