@@ -3,8 +3,14 @@
 
 #include "collective/algorithm.hpp"
 #include "collective/algorithms/auto_algorithm.hpp"
+#include "collective/algorithms/halving_doubling.hpp"
+#include "collective/algorithms/hierarchical.hpp"
+#include "collective/algorithms/iccl_algorithm.hpp"
 #include "collective/algorithms/optcc_algorithm.hpp"
+#include "collective/algorithms/r2ccl_algorithm.hpp"
 #include "collective/algorithms/ring_algorithm.hpp"
+#include "collective/algorithms/stragglar_algorithm.hpp"
+#include "collective/algorithms/tree.hpp"
 
 namespace railbreak::collective {
 
@@ -13,7 +19,16 @@ const std::vector<const Algorithm*>& algorithms() {
     static const RingAlgorithm ring;
     static const OptccAlgorithm optcc(false);
     static const OptccAlgorithm shared(true);
-    static const std::vector<const Algorithm*> all = {&ring, &optcc, &shared, &automatic};
+    static const R2cclAlgorithm r2ccl;
+    static const R2cclBalanceAlgorithm balance;
+    static const IcclAlgorithm iccl;
+    static const StragglarAlgorithm stragglar;
+    static const HalvingDoublingAlgorithm halving_doubling;
+    static const TreeAlgorithm tree;
+    static const HierarchicalAlgorithm hierarchical;
+    static const std::vector<const Algorithm*> all = {&ring,    &optcc,        &shared,    &r2ccl,
+                                                      &balance, &iccl,         &stragglar, &halving_doubling,
+                                                      &tree,    &hierarchical, &automatic};
     return all;
 }
 

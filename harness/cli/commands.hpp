@@ -41,6 +41,11 @@ void print_result(std::string_view text);
 [[nodiscard]] Result<void> result_written();
 /// Tells an Error in one line on stderr and gives the exit code of its kind.
 [[nodiscard]] int tell(const Error& error);
+/// The same for an Error that stands in the place of a result: with --json it is the result, an object of schema
+/// "railbreak-error" on stdout.
+[[nodiscard]] int tell(const CommonOptions& common, const Error& error);
+/// Prints that object alone, for a failure that was told already.
+void print_error_json(const Error& error);
 /// Whether stdout (or stderr) is a terminal that wants colours: NO_COLOR and TERM=dumb are honoured.
 [[nodiscard]] bool wants_colour(int fd);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/console.hpp"
 #include "base/version.hpp"
@@ -20,6 +21,28 @@ namespace railbreak::cli {
 int tell(const Error& error) {
     tell_user(fmt::format("railbreak: {}\n", error.to_line()));
     return static_cast<int>(analyse::exit_code_of(error.kind()));
+}
+
+int tell(const CommonOptions& common, const Error& error) {
+    if (common.json) {
+        print_error_json(error);
+    }
+    return tell(error);
+}
+
+void print_error_json(const Error& error) {
+    nlohmann::ordered_json facts = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : error.facts()) {
+        facts[name] = value;
+    }
+    const nlohmann::ordered_json document{{"schema", "railbreak-error"},
+                                          {"version", 1},
+                                          {"kind", to_string(error.kind())},
+                                          {"exit_code", static_cast<int>(analyse::exit_code_of(error.kind()))},
+                                          {"message", error.message()},
+                                          {"advice", error.advice()},
+                                          {"facts", facts}};
+    print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void print_result(std::string_view text) {

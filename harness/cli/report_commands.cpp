@@ -21,11 +21,11 @@ namespace {
 int report(const CommonOptions& common, const std::string& which) {
     Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
-        return tell(reader.error());
+        return tell(common, reader.error());
     }
     Result<record::RunData> data = reader->load_run(which);
     if (!data) {
-        return tell(data.error());
+        return tell(common, data.error());
     }
     print_result(common.json ? reports::run_json(*data)
                              : reports::run_table(*data, {.colour = wants_colour(STDOUT_FILENO)}));
@@ -35,11 +35,11 @@ int report(const CommonOptions& common, const std::string& which) {
 int list(const CommonOptions& common, std::int32_t limit) {
     Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
-        return tell(reader.error());
+        return tell(common, reader.error());
     }
     Result<std::vector<record::RunSummary>> runs = reader->list_runs(limit);
     if (!runs) {
-        return tell(runs.error());
+        return tell(common, runs.error());
     }
     print_result(common.json ? reports::list_json(*runs) : reports::list_table(*runs));
     return 0;
@@ -48,13 +48,13 @@ int list(const CommonOptions& common, std::int32_t limit) {
 int compare(const CommonOptions& common, const std::string& first, const std::string& second) {
     Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
-        return tell(reader.error());
+        return tell(common, reader.error());
     }
     std::vector<record::RunData> runs;
     for (const std::string& which : {first, second}) {
         Result<record::RunData> data = reader->load_run(which);
         if (!data) {
-            return tell(data.error());
+            return tell(common, data.error());
         }
         runs.push_back(std::move(*data));
     }

@@ -53,6 +53,11 @@ void print(const std::string& text) {
     std::fflush(stdout); // before the next line on stderr, and before the next run
 }
 
+/// A run of which there is nothing to report. Of several repeats the others are, so the Error is told only.
+int tell_failed_run(const CommonOptions& common, const RunArguments& arguments, const Error& error) {
+    return arguments.repeat > 1 ? tell(error) : tell(common, error);
+}
+
 /// One run; its rows are appended to `finished`. Returns the exit code.
 int run_one(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario,
             std::vector<record::RunData>& finished) {
@@ -65,11 +70,11 @@ int run_one(const CommonOptions& common, const RunArguments& arguments, const sc
     Result<controller::RunResult> result = controller::run_scenario(scenario, options, progress);
     if (!result) {
         progress.end_line();
-        return tell(result.error());
+        return tell_failed_run(common, arguments, result.error());
     }
     Result<record::RunData> data = read_back(common, result->run_id);
     if (!data) {
-        return tell(data.error());
+        return tell_failed_run(common, arguments, data.error());
     }
     finished.push_back(std::move(*data));
     if (result->exit_code != 0) {
@@ -101,13 +106,17 @@ int run_repeats(const CommonOptions& common, const RunArguments& arguments, cons
 
 int run(CommonOptions& common, const RunArguments& arguments) {
     if (arguments.on != "lab") {
-        return tell(Error(ErrorKind::kUsage, fmt::format("cannot run on \"{}\"", arguments.on))
-                        .advise("--on takes lab, the cluster of network namespaces on this machine"));
+        return tell(common, Error(ErrorKind::kUsage, fmt::format("cannot run on \"{}\"", arguments.on))
+                                .advise("--on takes lab, the cluster of network namespaces on this machine"));
     }
     std::vector<scenarios::Scenario> scenarios;
     for (const std::string& path : arguments.scenarios) {
         std::optional<scenarios::Scenario> scenario = read_scenario(path); // all are checked before the first runs
         if (!scenario) {
+            if (common.json) {
+                print_error_json(Error(ErrorKind::kInput, fmt::format("{} is no valid scenario", path))
+                                     .advise("railbreak validate --json tells what is wrong where"));
+            }
             return exit_code_of_bad_input();
         }
         scenarios.push_back(std::move(*scenario));

@@ -15,6 +15,7 @@
 #include "harness/controller/run_steps.hpp"
 #include "harness/controller/session.hpp"
 #include "harness/lab/privilege.hpp"
+#include "harness/lab/state.hpp"
 #include "harness/record/location.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
@@ -104,6 +105,9 @@ Result<Run> begin(const scenarios::Scenario& scenario, const RunOptions& options
     const std::string environment = environment_json(); // before the user id becomes that of a namespace's root
     if (Result<void> allowed = lab::become_namespace_root(); !allowed) {
         return fail(std::move(allowed.error()));
+    }
+    if (Result<lab::StateFolder> folder = lab::StateFolder::open(); !folder) { // before anything is recorded
+        return fail(std::move(folder.error()));
     }
     Result<record::Recorder> recorder = record::Recorder::open(options.database);
     if (!recorder) {

@@ -72,8 +72,10 @@ void write_namespace_settings() {
 Result<Namespace> make_namespace() {
     if (::unshare(CLONE_NEWNET) != 0) {
         const int error = errno;
+        // What is not allowed, by right or by limit, is a refusal; the rest is a failure.
+        const bool refused = error == EPERM || error == ENOSPC;
         auto failure =
-            fail_errno(error == EPERM ? ErrorKind::kRefused : ErrorKind::kHarness, "make a network namespace", error);
+            fail_errno(refused ? ErrorKind::kRefused : ErrorKind::kHarness, "make a network namespace", error);
         return fail(std::move(failure.value())
                         .advise(error == ENOSPC ? "raise the sysctl user.max_net_namespaces"
                                                 : "a lab needs root, or user namespaces"));

@@ -144,6 +144,21 @@ std::string state_folder() {
     return fmt::format("/tmp/railbreak-{}", uid);
 }
 
+namespace {
+
+/// A folder that cannot be used. One that the user has named is the user's to put right.
+tl::unexpected<Error> unusable_folder(std::string_view what, const std::string& path, int errno_value) {
+    const char* chosen = std::getenv("RAILBREAK_STATE_DIR");
+    const bool named = chosen != nullptr && path == chosen;
+    auto failure = fail_errno(named ? ErrorKind::kInput : ErrorKind::kHarness,
+                              fmt::format("{} the state folder {}", what, path), errno_value);
+    return fail(std::move(failure.value())
+                    .advise(named ? "RAILBREAK_STATE_DIR must name a folder, or one to make in a folder that is there"
+                                  : "name another in RAILBREAK_STATE_DIR"));
+}
+
+} // namespace
+
 Result<StateFolder> StateFolder::open() {
     const auto path = state_folder();
     if (path.front() != '/') {
@@ -151,12 +166,12 @@ Result<StateFolder> StateFolder::open() {
                         .advise("set RAILBREAK_STATE_DIR to a path that starts with a slash"));
     }
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-        return fail_errno(ErrorKind::kHarness, fmt::format("make the state folder {}", path), errno);
+        return unusable_folder("make", path, errno);
     }
     UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat facts {};
     if (!folder.valid() || ::fstat(folder.get(), &facts) != 0) {
-        return fail_errno(ErrorKind::kHarness, fmt::format("open the state folder {}", path), errno);
+        return unusable_folder("open", path, errno);
     }
     // In /tmp anybody could have made it first, and what is read from it names processes to end.
     if (facts.st_uid != ::geteuid() || (facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) {

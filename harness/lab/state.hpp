@@ -38,8 +38,8 @@ struct LabRecord {
 /// An open state folder. Records are replaced by rename, so that a reader never sees half of one.
 class StateFolder {
 public:
-    /// Opens the folder, making it (mode 0700) when missing. kRefused when it belongs to another user or others may
-    /// write to it.
+    /// Opens the folder, making it (mode 0700) when missing. kInput when $RAILBREAK_STATE_DIR names none that can be
+    /// made and opened; kRefused when it belongs to another user or others may write to it.
     [[nodiscard]] static Result<StateFolder> open();
     /// Takes the folder's lock until the StateFolder's end; kRefused at the deadline.
     [[nodiscard]] Result<void> lock(const Deadline& deadline);

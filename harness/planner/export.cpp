@@ -1,5 +1,6 @@
 #include "harness/planner/export.hpp"
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 
@@ -23,14 +24,21 @@ Result<Notes> without_notes(const Result<void>& written) {
 }
 
 Result<Notes> export_gantt(const PlanExport& plan, std::ostream& out) {
+    const std::vector<collective::Rank> ranks = gantt_ranks(plan.simulation.topology);
+    const auto shown = [&](collective::Rank rank) { return std::ranges::binary_search(ranks, rank); };
     std::vector<collective::SimulatedFlow> flows;
     collective::SimulationOptions options = plan.simulation;
-    options.on_flow = [&](const collective::SimulatedFlow& flow) { flows.push_back(flow); };
+    options.on_flow = [&](const collective::SimulatedFlow& flow) {
+        if (shown(flow.from) || shown(flow.to)) {
+            flows.push_back(flow);
+        }
+    };
     const Result<collective::SimulationResult> result = collective::simulate(plan.schedule, options);
     if (!result) {
         return tl::unexpected(result.error());
     }
-    return without_notes(write_gantt_svg({plan.schedule, plan.simulation, flows, result->makespan, plan.bound}, out));
+    return without_notes(
+        write_gantt_svg({plan.schedule, plan.simulation, flows, result->flows, result->makespan, plan.bound}, out));
 }
 
 Result<Notes> export_trace(const PlanExport& plan, std::ostream& out) {

@@ -44,6 +44,17 @@ std::string slowdown_text(const collective::Topology& topology, collective::Rank
     return fmt::format("slowdown {:.4g} sending, {:.4g} receiving", to_double(ports.send), to_double(ports.receive));
 }
 
+std::string short_slowdown_text(const collective::Topology& topology, collective::Rank server) {
+    const collective::PortSlowdown& ports = topology.server(server);
+    if (ports.failed_nics != 0) {
+        return fmt::format("{}/{} NICs dead", std::popcount(ports.failed_nics), topology.nics_per_server);
+    }
+    if (ports.send != ports.receive) {
+        return fmt::format("{:.3g} out, {:.3g} in", to_double(ports.send), to_double(ports.receive));
+    }
+    return slowdown_text(topology, server);
+}
+
 std::string cluster_text(const collective::SimulationOptions& simulation) {
     const collective::Topology& topology = simulation.topology;
     std::string text = fmt::format("{} of {} and {}, {} healthy", plural(topology.server_count(), "server"),

@@ -29,6 +29,9 @@ struct BoundTime {
 /// "slowdown 2", "slowdown 2 sending, 1 receiving", "2 of 8 NICs dead"; empty for a healthy server.
 [[nodiscard]] std::string slowdown_text(const collective::Topology& topology, collective::Rank server);
 
+/// The same for a narrow place: "slowdown 2", "2 out, 1 in", "2/8 NICs dead".
+[[nodiscard]] std::string short_slowdown_text(const collective::Topology& topology, collective::Rank server);
+
 /// Whether any direction of the server's ports is slower than healthy.
 [[nodiscard]] bool is_slow(const collective::PortSlowdown& server);
 

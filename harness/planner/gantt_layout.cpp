@@ -32,20 +32,6 @@ using SliceKey = std::pair<std::int64_t, std::int64_t>;
 using SliceNumbers = std::map<SliceKey, std::int64_t>;
 using RowKey = std::tuple<Rank, Lane, int>; // int: 0 sends, 1 receives
 
-/// The first `most` ranks, those of slow servers before others; in ascending order.
-std::vector<Rank> choose_ranks(const collective::Topology& topology, Rank ranks, std::size_t most) {
-    std::vector<Rank> chosen;
-    for (const bool slow : {true, false}) {
-        for (Rank rank = 0; rank < ranks && chosen.size() < most; ++rank) {
-            if (is_slow(topology.server(topology.server_of(rank))) == slow) {
-                chosen.push_back(rank);
-            }
-        }
-    }
-    std::ranges::sort(chosen);
-    return chosen;
-}
-
 SliceNumbers number_slices(const std::vector<SimulatedFlow>& flows) {
     SliceNumbers numbers;
     for (const SimulatedFlow& flow : flows) {
@@ -95,7 +81,7 @@ public:
         for (const SimulatedFlow& flow : flows) {
             const bool from = shown.contains(flow.from);
             const bool to = shown.contains(flow.to);
-            layout_.hidden_flows += from && to ? 0 : 1;
+            layout_.whole_flows += from && to ? 1 : 0;
             if (from) {
                 rows_[{flow.from, flow.lane, 0}].push_back(&flow);
             }
@@ -156,7 +142,20 @@ private:
 
 } // namespace
 
-GanttLayout lay_out(const collective::Topology& topology, Rank ranks, const std::vector<SimulatedFlow>& flows,
+std::vector<Rank> choose_ranks(const collective::Topology& topology, std::size_t most) {
+    std::vector<Rank> chosen;
+    for (const bool slow : {true, false}) {
+        for (Rank rank = 0; rank < topology.ranks() && chosen.size() < most; ++rank) {
+            if (is_slow(topology.server(topology.server_of(rank))) == slow) {
+                chosen.push_back(rank);
+            }
+        }
+    }
+    std::ranges::sort(chosen);
+    return chosen;
+}
+
+GanttLayout lay_out(const collective::Topology& topology, const std::vector<SimulatedFlow>& flows,
                     Nanoseconds least_horizon, std::size_t most_ranks, std::size_t most_boxes) {
     const SliceNumbers slices = number_slices(flows);
     Nanoseconds horizon = std::max(least_horizon, Nanoseconds(1));
@@ -165,7 +164,7 @@ GanttLayout lay_out(const collective::Topology& topology, Rank ranks, const std:
     }
     for (std::size_t count = most_ranks;; count /= 2) {
         GanttLayout layout;
-        layout.ranks = choose_ranks(topology, ranks, count);
+        layout.ranks = choose_ranks(topology, count);
         layout.horizon = horizon;
         layout.width = choose_width(flows, horizon);
         LayoutBuilder(layout, slices).build(flows);

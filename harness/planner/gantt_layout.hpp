@@ -40,12 +40,15 @@ struct GanttLayout {
     std::vector<GanttBox> boxes;         ///< by row, then time
     Nanoseconds horizon{1};              ///< right end of the time axis, > 0
     double width = 0;                    ///< of the time axis, in pixels
-    std::int64_t hidden_flows = 0;       ///< flows of which at least one end is not shown
+    std::int64_t whole_flows = 0;        ///< flows of which both ends are shown
 };
+
+/// The first `most` ranks, those of slow servers before others; in ascending order.
+[[nodiscard]] std::vector<collective::Rank> choose_ranks(const collective::Topology& topology, std::size_t most);
 
 /// Lays out the flows of a schedule. At most `most_ranks` ranks are shown, those of slow servers first, and still fewer
 /// while there are more than `most_boxes` boxes. `least_horizon` is a time that the axis has to reach.
-[[nodiscard]] GanttLayout lay_out(const collective::Topology& topology, collective::Rank ranks,
+[[nodiscard]] GanttLayout lay_out(const collective::Topology& topology,
                                   const std::vector<collective::SimulatedFlow>& flows, Nanoseconds least_horizon,
                                   std::size_t most_ranks, std::size_t most_boxes);
 

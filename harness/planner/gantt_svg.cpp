@@ -22,8 +22,9 @@ namespace {
 using collective::Stage;
 
 // Pixels.
-constexpr double kLeft = 190; // of the time axis
-constexpr double kRight = 110;
+constexpr double kNames = 190;     // left of the time axis: ranks and sides
+constexpr double kLongNames = 250; // with lanes and servers
+constexpr double kRight = 40;
 constexpr double kRowHeight = 20;
 constexpr double kRankGap = 8;
 constexpr double kLetter = 6.2; // width of a letter of a box label
@@ -73,6 +74,7 @@ public:
         for (const GanttBox& box : layout_.boxes) {
             (box.mixed ? mixed_ : stages_[box.stage]) = true;
         }
+        left_ = input_.schedule.lanes() > 1 || input_.simulation.topology.ranks_per_server > 1 ? kLongNames : kNames;
         notes_ = notes();
         top_ = 106 + kLegendLine * static_cast<double>(legend_lines() + notes_.size());
         place_rows();
@@ -96,9 +98,9 @@ public:
 
 private:
     [[nodiscard]] double x_of(Nanoseconds time) const {
-        return kLeft + layout_.width * static_cast<double>(time.count()) / static_cast<double>(layout_.horizon.count());
+        return left_ + layout_.width * static_cast<double>(time.count()) / static_cast<double>(layout_.horizon.count());
     }
-    [[nodiscard]] double full_width() const { return kLeft + layout_.width + kRight; }
+    [[nodiscard]] double full_width() const { return left_ + layout_.width + kRight; }
 
     // --- small shapes ---
 
@@ -137,10 +139,10 @@ private:
     [[nodiscard]] std::vector<std::string> notes() const {
         std::vector<std::string> lines;
         if (layout_.ranks.size() < static_cast<std::size_t>(input_.schedule.ranks())) {
-            lines.push_back(fmt::format("Only {} of {} ranks are shown (those of slow servers first), {} of {} flows "
-                                        "have an end that is not.",
-                                        layout_.ranks.size(), input_.schedule.ranks(), layout_.hidden_flows,
-                                        input_.flows.size()));
+            lines.push_back(fmt::format("Only {} of {} ranks are shown, those of slow servers first; both ends are "
+                                        "shown of {} of {} flows.",
+                                        layout_.ranks.size(), input_.schedule.ranks(), layout_.whole_flows,
+                                        input_.all_flows));
         }
         std::int64_t merged = 0;
         for (const GanttBox& box : layout_.boxes) {
@@ -221,7 +223,7 @@ private:
                                      static_cast<double>(input_.bound->time.count()),
                                  to_string(input_.bound->time), input_.bound->name);
         }
-        return times + fmt::format("; {} flows", input_.flows.size());
+        return times + fmt::format("; {} flows", input_.all_flows);
     }
 
     [[nodiscard]] static std::string_view how_to_read() {
@@ -288,15 +290,15 @@ private:
             while (end < layout_.rows.size() && layout_.rows[end].rank == rank) {
                 ++end;
             }
-            const std::string slow = slowdown_text(topology, topology.server_of(rank));
-            rectangle(svg_, 4, row_y_[first] - 2, kLeft - 4 + layout_.width,
+            const std::string slow = short_slowdown_text(topology, topology.server_of(rank));
+            rectangle(svg_, 4, row_y_[first] - 2, left_ - 4 + layout_.width,
                       kRowHeight * static_cast<double>(end - first) + 4, slow.empty() ? "band" : "slowband");
             text(12, row_y_[first] + 14, "rank",
                  topology.ranks_per_server > 1 ? fmt::format("rank {}, server {}", rank, topology.server_of(rank))
                                                : fmt::format("rank {}", rank));
             text(12, row_y_[first] + 14 + kRowHeight * 0.85, "slow", slow);
             for (; first < end; ++first) {
-                text(kLeft - 8, row_y_[first] + 14, "side left", row_text(layout_.rows[first]));
+                text(left_ - 8, row_y_[first] + 14, "side left", row_text(layout_.rows[first]));
             }
         }
     }
@@ -318,14 +320,14 @@ private:
             }
         }
         step = std::max(1.0, std::round(step));
-        line(kLeft, bottom_, kLeft + layout_.width, bottom_, "axis");
+        line(left_, bottom_, left_ + layout_.width, bottom_, "axis");
         const auto ticks = static_cast<std::int64_t>(static_cast<double>(layout_.horizon.count()) / step);
         for (std::int64_t i = 0; i <= ticks; ++i) {
             const Nanoseconds at(i * static_cast<std::int64_t>(step));
             line(x_of(at), top_ - 2, x_of(at), bottom_ + 4, "grid");
             text(x_of(at), bottom_ + 18, "tick", i == 0 ? "0" : to_string(at));
         }
-        text(kLeft + layout_.width / 2, bottom_ + 36, "tick", "time since the start");
+        text(left_ + layout_.width / 2, bottom_ + 36, "tick", "time since the start");
     }
 
     void draw_boxes() {
@@ -343,8 +345,9 @@ private:
     }
 
     void draw_line(Nanoseconds at, std::string_view css_class, double text_y, std::string_view label) {
-        line(x_of(at), text_y + 3, x_of(at), bottom_ + 4, css_class);
-        text(x_of(at) + 4, text_y, fmt::format("{}text", css_class), label);
+        line(x_of(at), text_y - 10, x_of(at), bottom_ + 4, css_class);
+        const bool right = x_of(at) + 180 < full_width(); // of the line there is room for the words
+        text(x_of(at) + (right ? 5 : -5), text_y, fmt::format("{}text{}", css_class, right ? "" : " left"), label);
     }
 
     static constexpr double kLegendSpan = 1000;
@@ -357,11 +360,16 @@ private:
     bool mixed_ = false;
     std::vector<std::string> notes_;
     std::vector<double> row_y_;
+    double left_ = 0;
     double top_ = 0;
     double bottom_ = 0;
 };
 
 } // namespace
+
+std::vector<collective::Rank> gantt_ranks(const collective::Topology& topology, const GanttLimits& limits) {
+    return choose_ranks(topology, limits.ranks);
+}
 
 Result<void> write_gantt_svg(const GanttInput& input, std::ostream& out, const GanttLimits& limits) {
     if (input.simulation.topology.ranks() != input.schedule.ranks()) {
@@ -369,8 +377,7 @@ Result<void> write_gantt_svg(const GanttInput& input, std::ostream& out, const G
                                                    input.simulation.topology.ranks(), input.schedule.ranks()));
     }
     const Nanoseconds least = input.bound ? std::max(input.makespan, input.bound->time) : input.makespan;
-    const GanttLayout layout =
-        lay_out(input.simulation.topology, input.schedule.ranks(), input.flows, least, limits.ranks, limits.boxes);
+    const GanttLayout layout = lay_out(input.simulation.topology, input.flows, least, limits.ranks, limits.boxes);
     Drawing drawing(input, layout);
     drawing.draw();
     drawing.save(out);

@@ -3,6 +3,8 @@
 // receiver, coloured by stage.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <vector>
@@ -15,21 +17,27 @@
 
 namespace railbreak::planner {
 
-/// What the picture is of.
-struct GanttInput {
-    const collective::Schedule& schedule;
-    const collective::SimulationOptions& simulation; ///< what it was simulated on; the topology has all ranks
-    const std::vector<collective::SimulatedFlow>& flows;
-    Nanoseconds makespan{0};
-    std::optional<BoundTime> bound;
-};
-
 /// Ranks and boxes that a picture has at most. Of a larger schedule the first ranks are drawn, those of slow servers
 /// before others, and flows too narrow to be told apart become one box; the picture says so.
 struct GanttLimits {
     std::size_t ranks = 64;
-    std::size_t boxes = 20000; ///< does not go below two ranks
+    std::size_t boxes = 30000; ///< does not go below two ranks
 };
+
+/// What the picture is of.
+struct GanttInput {
+    const collective::Schedule& schedule;
+    const collective::SimulationOptions& simulation; ///< what it was simulated on; the topology has all ranks
+    /// The flows of at least the ranks that gantt_ranks() names, in any order.
+    const std::vector<collective::SimulatedFlow>& flows;
+    std::int64_t all_flows = 0; ///< of the whole schedule
+    Nanoseconds makespan{0};
+    std::optional<BoundTime> bound;
+};
+
+/// The ranks that a picture shows at most, in ascending order.
+[[nodiscard]] std::vector<collective::Rank> gantt_ranks(const collective::Topology& topology,
+                                                        const GanttLimits& limits = {});
 
 /// Writes a self-contained SVG document (no script, nothing fetched), the same bytes for the same input. Boxes have
 /// tooltips with elements, times and queue entries. Lower bound and makespan are vertical lines. Error (kInput): the

@@ -85,6 +85,17 @@ TEST_F(HostileOutput, MoreMemoryThanThereIsIsRefusedBeforeAnythingIsBuilt) {
     EXPECT_TRUE(processes_of(home()).empty());
 }
 
+TEST_F(HostileOutput, StateFolderThatIsNoneIsBadInputAndSaysSoInJson) {
+    std::filesystem::remove_all(home() / "state");
+    std::ofstream(home() / "state") << "no folder";
+    const Finished run = run_railbreak(home(), {"--json", "run", (home() / "unheard.yaml").string()}, kPatience);
+    EXPECT_EQ(run.status.code, 64) << run.err;
+    EXPECT_NE(run.err.find("RAILBREAK_STATE_DIR must name a folder"), std::string::npos) << run.err;
+    EXPECT_NE(run.out.find("\"schema\": \"railbreak-error\""), std::string::npos) << run.out;
+    EXPECT_NE(run.out.find("\"kind\": \"input\""), std::string::npos) << run.out;
+    EXPECT_FALSE(std::filesystem::exists(home() / "runs.db")) << "nothing is recorded of a run that did not begin";
+}
+
 TEST_F(HostileOutput, ClosedStderrIsNoReasonToStop) {
     const Finished run = run_with(">/dev/null 2>&- <&-");
     expect_recorded(run, 0);

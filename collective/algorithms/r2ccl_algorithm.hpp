@@ -1,0 +1,27 @@
+// R2CCL's AllReduce as an entry of the registry. Its "Balance" is with the other ring failovers, iccl_algorithm.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "collective/algorithm.hpp"
+#include "collective/cost_model.hpp"
+
+namespace railbreak::collective {
+
+/// "r2ccl": at least three servers of one rank, one of them slow; the plain ring when nobody is. Options: y = x (the
+/// tail is the lost share of the bandwidth) or star (r2ccl_best_share()), k = chunks of stage 2.
+class R2cclAlgorithm final : public Algorithm {
+public:
+    [[nodiscard]] std::string_view name() const override { return "r2ccl"; }
+    [[nodiscard]] std::string_view summary() const override;
+    [[nodiscard]] std::vector<OptionHelp> options() const override;
+    [[nodiscard]] Result<Plan> plan(const PlanRequest& request) const override;
+};
+
+/// Predicted time for a tail of `share` of the vector, `chunks` chunks of `pieces` pieces: max(T1, T2) + T3, where T1
+/// is the ring over all on main, T2 the chain of the healthy on tail with the share 1-1/l of a port, and T3 the tail
+/// through the slow port, one chunk more to fill the pipeline, and a piece for each member of the chain. Without
+/// overhead and latency and with fine pieces this is T0 + (1+1/K)(l-1)n for share 1-1/l. cost.slowdown > 1.
+[[nodiscard]] double r2ccl_cost_ns(const CostInput& cost, double share, std::int64_t chunks, std::int64_t pieces);
+
+} // namespace railbreak::collective

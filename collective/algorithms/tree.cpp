@@ -1,0 +1,182 @@
+#include "collective/algorithms/tree.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/check.hpp"
+#include "collective/algorithms/flow_list.hpp"
+#include "collective/algorithms/plan_options.hpp"
+#include "collective/algorithms/ring_algorithm.hpp"
+#include "collective/split.hpp"
+
+namespace railbreak::collective {
+
+namespace {
+
+constexpr Rank kNoParent = -1;
+constexpr std::int64_t kMostChunks = 1024;
+constexpr std::int64_t kMostChosenChunks = 256;
+constexpr Lane kTreeLanes = 4;
+
+std::vector<Rank> binary_tree(Rank members) {
+    std::vector<Rank> parents(static_cast<std::size_t>(members), kNoParent);
+    for (Rank member = 1; member < members; ++member) {
+        const Rank lowest = member & -member;
+        const Rank cleared = member - lowest;
+        const Rank moved = cleared | (2 * lowest);
+        parents[static_cast<std::size_t>(member)] = moved < members ? moved : cleared;
+    }
+    return parents;
+}
+
+/// An edge of a tree and how far its child is from the root.
+struct Edge {
+    Rank child = 0;
+    Rank parent = 0;
+    int depth = 0;
+};
+
+/// The edges of a tree, those nearest to the root first.
+std::vector<Edge> edges_of(const std::vector<Rank>& parents) {
+    std::vector<Edge> edges;
+    for (Rank child = 0; child < std::ssize(parents); ++child) {
+        int depth = 0;
+        for (Rank at = child; parents[static_cast<std::size_t>(at)] != kNoParent; ++depth) {
+            at = parents[static_cast<std::size_t>(at)];
+        }
+        if (depth > 0) {
+            edges.push_back({child, parents[static_cast<std::size_t>(child)], depth});
+        }
+    }
+    std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.depth < b.depth; });
+    return edges;
+}
+
+/// Both trees over all ranks, with the leaf in place.
+std::array<std::vector<Edge>, 2> trees_over(Rank ranks, std::optional<Rank> leaf) {
+    const DoubleTree trees = double_tree(leaf ? ranks - 1 : ranks);
+    std::array<std::vector<Edge>, 2> result;
+    for (const bool second : {false, true}) {
+        std::vector<Edge>& edges = result[second ? 1 : 0];
+        const std::vector<Rank>& parents = second ? trees.second : trees.first;
+        edges = edges_of(parents);
+        if (leaf) {
+            const auto root = std::find(parents.begin(), parents.end(), kNoParent);
+            edges.insert(edges.begin(), {static_cast<Rank>(ranks - 1), static_cast<Rank>(root - parents.begin()), 1});
+            const auto rank_of = [&](Rank member) {
+                return member == ranks - 1 ? *leaf : member < *leaf ? member : member + 1;
+            };
+            for (Edge& edge : edges) {
+                edge.child = rank_of(edge.child);
+                edge.parent = rank_of(edge.parent);
+            }
+        }
+    }
+    return result;
+}
+
+/// The busiest port has 2n to carry in 4 flows a chunk, a leaf n in 2; then the first chunk has to climb and come down,
+/// through ports that it shares with one more flow on average.
+double tree_cost_ns(const CostInput& cost, std::int64_t chunks, double others, int depth) {
+    const auto count = static_cast<double>(chunks);
+    const double busiest = 2 * others * cost.vector_ns + 4 * count * cost.overhead_ns;
+    const double leaf = cost.slowdown * cost.vector_ns + 2 * count * cost.overhead_ns;
+    const double level = others * cost.vector_ns / count + cost.overhead_ns + cost.latency_ns;
+    return std::max(busiest, leaf) + 2 * depth * level;
+}
+
+} // namespace
+
+DoubleTree double_tree(Rank members) {
+    RB_CHECK(members >= 2, "a tree has at least two members");
+    DoubleTree trees{binary_tree(members), std::vector<Rank>(static_cast<std::size_t>(members), kNoParent)};
+    const auto twin = [&](Rank member) {
+        return members % 2 == 0 ? members - 1 - member : member + 1 == members ? 0 : member + 1;
+    };
+    for (Rank member = 0; member < members; ++member) {
+        const Rank parent = trees.first[static_cast<std::size_t>(member)];
+        trees.second[static_cast<std::size_t>(twin(member))] = parent == kNoParent ? kNoParent : twin(parent);
+    }
+    return trees;
+}
+
+std::unique_ptr<const Schedule> make_tree(const TreeParameters& parameters) {
+    RB_CHECK(parameters.ranks >= (parameters.leaf ? 3 : 2) && parameters.chunks >= 1, "enough ranks and a chunk");
+    const auto trees = trees_over(parameters.ranks, parameters.leaf);
+    std::string name = fmt::format("tree(p={},chunks={}", parameters.ranks, parameters.chunks);
+    name += parameters.leaf ? fmt::format(",leaf={})", *parameters.leaf) : ")";
+    FlowList list(std::move(name), parameters.ranks, parameters.elements, std::vector<Port>(kTreeLanes));
+    const EvenSplit halves(parameters.elements, 2);
+    for (std::int64_t chunk = 0; chunk < parameters.chunks; ++chunk) {
+        for (Lane tree = 0; tree < 2; ++tree) {
+            const Slice half = halves.part(tree);
+            Slice slice = EvenSplit(half.count, parameters.chunks).part(chunk);
+            slice.offset += half.offset;
+            const std::vector<Edge>& edges = trees[static_cast<std::size_t>(tree)];
+            for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
+                list.add({edge->child, edge->parent, slice, Stage::kReduce, Combine::kReduce, 2 * tree});
+            }
+            for (const Edge& edge : edges) {
+                list.add({edge.parent, edge.child, slice, Stage::kBroadcast, Combine::kCopy, 2 * tree + 1});
+            }
+        }
+    }
+    return list.finish();
+}
+
+std::string_view TreeAlgorithm::summary() const {
+    return "double binary tree, chunks pipelined; a slow rank is a leaf of both trees";
+}
+
+std::vector<OptionHelp> TreeAlgorithm::options() const {
+    return {{"chunks", "1..1024", "pieces of each half of the vector (default: by the cost model)"}};
+}
+
+Result<Plan> TreeAlgorithm::plan(const PlanRequest& request) const {
+    if (const Result<void> known = check_option_names(request, *this); !known) {
+        return tl::unexpected(known.error());
+    }
+    const auto asked = whole_option(request, "chunks", 1, kMostChunks);
+    if (!asked) {
+        return tl::unexpected(asked.error());
+    }
+    if (const Result<void> single = check_one_rank_servers(request, name(), "hierarchical or ring"); !single) {
+        return tl::unexpected(single.error());
+    }
+    const Result<CostInput> cost = check_request(request, name(), 2);
+    if (!cost) {
+        return tl::unexpected(cost.error());
+    }
+    const Topology& topology = request.topology;
+    if (const Result<void> alive = check_nics_alive(request, name(), nics_in_use(topology)); !alive) {
+        return tl::unexpected(alive.error());
+    }
+    const std::optional<Rank> leaf = cost->ranks >= 3 ? slowest_rank(topology) : std::nullopt;
+    double others = 1;
+    for (Rank rank = 0; rank < cost->ranks; ++rank) {
+        if (rank != leaf) {
+            others = std::max(others, to_double(topology.server(rank).worst()));
+        }
+    }
+    const auto trees = trees_over(cost->ranks, leaf);
+    const int depth = std::max(trees[0].back().depth, trees[1].back().depth);
+    std::int64_t chunks = asked->value_or(1);
+    double predicted = tree_cost_ns(*cost, chunks, others, depth);
+    for (std::int64_t more = 2; !asked->has_value() && more <= kMostChosenChunks; ++more) {
+        const double time = tree_cost_ns(*cost, more, others, depth);
+        if (time < predicted) {
+            predicted = time;
+            chunks = more;
+        }
+    }
+    return Plan{
+        make_tree({.ranks = cost->ranks, .elements = request.elements, .chunks = chunks, .leaf = leaf}),
+        Nanoseconds(static_cast<std::int64_t>(predicted)),
+        fmt::format("two trees of depth {}, {} chunks each{}", depth, chunks,
+                    leaf ? fmt::format("; slow rank {} (slowdown {:.3f}) is a leaf of both", *leaf, cost->slowdown)
+                         : "")};
+}
+
+} // namespace railbreak::collective
