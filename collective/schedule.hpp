@@ -27,6 +27,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -51,7 +52,7 @@ enum class PortKind : std::uint8_t {
 struct Port {
     PortKind kind = PortKind::kNic;
     std::int32_t nic = 0; ///< NIC of the rank's server, from 0; 0 for an intra-host port, of which a rank has one
-    bool operator==(const Port&) const = default;
+    auto operator<=>(const Port&) const = default;
 };
 
 /// A contiguous range of the vector, in elements.

@@ -39,10 +39,14 @@ inline constexpr std::array kDirections{Direction::kSend, Direction::kReceive, D
 
 /// The cluster the scenario wants.
 struct ClusterSpec {
-    std::int32_t hosts = 0;         ///< 2..64 in the lab
-    std::int32_t nics_per_host = 1; ///< rails; data flows over NIC 0 today
-    BitRate rate;                   ///< line rate of every NIC, each direction
+    std::int32_t hosts = 0;          ///< 2..64 in the lab
+    std::int32_t ranks_per_host = 1; ///< g; rank r runs on host r / g
+    std::int32_t nics_per_host = 1;  ///< K rails; unless a schedule says otherwise rank r uses NIC (r mod g) mod K
+    BitRate rate;                    ///< line rate of every NIC, each direction
+    BitRate local_rate;              ///< of a rank's intra-host port, each direction; zero: no limit
     std::int32_t mtu_bytes = 1500;
+
+    [[nodiscard]] std::int32_t ranks() const { return hosts * ranks_per_host; }
 };
 
 /// Iterations of one algorithm by phase.

@@ -1,6 +1,7 @@
 #include "collective/execute/executor.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,21 +9,39 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "collective/execute/links.hpp"
 #include "collective/execute/receive_engine.hpp"
 #include "collective/execute/send_engine.hpp"
 
 namespace railbreak::collective {
 
+namespace {
+
+/// After this many rounds without a pause the transport is asked for news.
+constexpr int kRoundsBetweenLooks = 8;
+
+/// Moves the lane at `place` behind all others.
+void to_the_back(std::span<std::uint8_t> order, std::size_t place) {
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(place),
+                order.begin() + static_cast<std::ptrdiff_t>(place) + 1, order.end());
+}
+
+} // namespace
+
 struct Executor::Engines {
     RunContext context;
     std::vector<SendEngine> send;       ///< by lane
     std::vector<ReceiveEngine> receive; ///< by lane
+    LaneOrder send_order{};
+    LaneOrder receive_order{};
 
     explicit Engines(const RunContext& made) : context(made) {
         for (Lane lane = 0; lane < context.schedule.lanes(); ++lane) {
             send.emplace_back(context, lane);
             receive.emplace_back(context, lane);
         }
+        std::iota(send_order.begin(), send_order.end(), std::uint8_t{0});
+        receive_order = send_order;
     }
     Engines(const Engines&) = delete;
     Engines& operator=(const Engines&) = delete;
@@ -68,11 +87,11 @@ Result<ExecutionStats> Executor::run(const Schedule& schedule, Dtype dtype, std:
         const bool received = totals.bytes > 0;
         stats.bytes_sent += engines.send[lane].bytes();
         stats.bytes_received += totals.bytes;
-        stats.last_receive_at = std::max(stats.last_receive_at, totals.last_read_at);
+        stats.last_receive_at = std::max(stats.last_receive_at, totals.last_flow.last_read_at);
         if (received && (stats.first_receive_at.count() == 0 || totals.first_read_at < stats.first_receive_at)) {
             stats.first_receive_at = totals.first_read_at;
         }
-        stats.bytes_after_first_read += totals.bytes_after_first_read;
+        stats.last_flows[lane] = totals.last_flow;
         stats.send_steps[lane] = engines.send[lane].completed();
         stats.receive_steps[lane] = engines.receive[lane].completed();
     }
@@ -86,6 +105,7 @@ Result<void> Executor::drive(Engines& engines, Deadline deadline, ExecutionStats
             return loaded;
         }
     }
+    int rounds = 0;
     for (;;) {
         Result<bool> moved = pump_all(engines);
         if (!moved) {
@@ -95,11 +115,12 @@ Result<void> Executor::drive(Engines& engines, Deadline deadline, ExecutionStats
         if (engines.done()) {
             return {};
         }
-        if (*moved) {
+        if (*moved && ++rounds < kRoundsBetweenLooks) {
             continue;
         }
-        ++stats.waits;
-        Result<WaitResult> waited = transport_.wait(deadline);
+        rounds = 0;
+        stats.waits += *moved ? 0 : 1;
+        Result<WaitResult> waited = transport_.wait(*moved ? Deadline::at(Nanoseconds(0)) : deadline);
         if (!waited) {
             return tl::unexpected<Error>(std::move(waited.error()));
         }
@@ -114,16 +135,24 @@ Result<void> Executor::drive(Engines& engines, Deadline deadline, ExecutionStats
 
 Result<bool> Executor::pump_all(Engines& engines) {
     bool moved = false;
-    for (std::size_t lane = 0; lane < engines.send.size(); ++lane) {
-        Result<bool> received = engines.receive[lane].pump(engines.sends_completed());
+    const std::size_t lanes = engines.send.size();
+    const auto receive_order = std::span(engines.receive_order).first(lanes);
+    const auto send_order = std::span(engines.send_order).first(lanes);
+    std::size_t next_receive = 0;
+    std::size_t next_send = 0;
+    for (std::size_t turn = 0; turn < lanes; ++turn) {
+        Result<bool> received = engines.receive[receive_order[next_receive]].pump(engines.sends_completed());
         if (!received) {
             return received;
         }
-        Result<bool> sent = engines.send[lane].pump(engines.receive_progress());
+        Result<bool> sent = engines.send[send_order[next_send]].pump(engines.receive_progress());
         if (!sent) {
             return sent;
         }
         moved = moved || *received || *sent;
+        // A lane that moved goes behind the others, whose places move up; one that did not is passed by.
+        *received ? to_the_back(receive_order, next_receive) : static_cast<void>(++next_receive);
+        *sent ? to_the_back(send_order, next_send) : static_cast<void>(++next_send);
     }
     return moved;
 }
@@ -131,7 +160,9 @@ Result<bool> Executor::pump_all(Engines& engines) {
 Result<void> Executor::check_closed(const Engines& engines) {
     for (const LinkIndex index : transport_.take_closed()) {
         const LinkSpec link = transport_.link(index);
-        if (link.lane >= engines.context.schedule.lanes() || link.peer >= engines.context.schedule.ranks()) {
+        const Schedule& schedule = engines.context.schedule;
+        if (link.lane >= schedule.lanes() || link.peer >= schedule.ranks() ||
+            link != link_of(schedule, engines.context.self, link.direction, link.peer, link.lane)) {
             continue; // a link of another schedule
         }
         const auto lane = static_cast<std::size_t>(link.lane);

@@ -1,8 +1,10 @@
 // Runs a schedule over a transport: one thread, and for each lane a sending and a receiving engine.
 //
 // The engines of a lane never wait for each other except where the schedule says so. The thread gives each engine one
-// call at a time in turn and sleeps in the transport when none can move. A send that waits for a receive may forward
-// the part that has arrived, so a ring moves as one stream and not step by step.
+// call at a time in turn and sleeps in the transport when none can move. Lanes that share a port share it evenly: the
+// one that has not moved for the longest time goes first. While some lanes move without a pause the transport is asked
+// now and then, so that the others are not forgotten. A send that waits for a receive may forward the part that has
+// arrived, so a ring moves as one stream and not step by step.
 #pragma once
 
 #include <array>
@@ -13,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "collective/execute/receive_engine.hpp"
 #include "collective/execute/run_context.hpp"
 #include "collective/schedule.hpp"
 #include "collective/transport/transport.hpp"
@@ -24,14 +27,14 @@ namespace railbreak::collective {
 struct ExecutionStats {
     Nanoseconds started_at{0};
     Nanoseconds ended_at{0};
-    std::uint64_t bytes_sent = 0;             ///< payload
-    std::uint64_t bytes_received = 0;         ///< payload
-    Nanoseconds first_receive_at{0};          ///< when the first payload was read; zero when nothing was received
-    Nanoseconds last_receive_at{0};           ///< when the last payload was read
-    std::uint64_t bytes_after_first_read = 0; ///< payload received after the first read
-    PrefixCounts send_steps{};                ///< by lane, empty steps included
+    std::uint64_t bytes_sent = 0;     ///< payload
+    std::uint64_t bytes_received = 0; ///< payload
+    Nanoseconds first_receive_at{0};  ///< when the first payload was read; zero when nothing was received
+    Nanoseconds last_receive_at{0};   ///< when the last payload was read
+    PrefixCounts send_steps{};        ///< by lane, empty steps included
     PrefixCounts receive_steps{};
-    std::uint64_t waits = 0; ///< times the thread went to sleep
+    std::array<ReceivedFlow, kMaxLanes> last_flows{}; ///< by lane: the last non-empty receive step
+    std::uint64_t waits = 0;                          ///< times the thread went to sleep
 };
 
 /// How far a run is; may be read from any thread.
@@ -62,6 +65,8 @@ public:
 
 private:
     struct Engines;
+    /// Lanes, the one that has not moved for the longest time first.
+    using LaneOrder = std::array<std::uint8_t, kMaxLanes>;
 
     [[nodiscard]] Result<void> drive(Engines& engines, Deadline deadline, ExecutionStats& stats);
     [[nodiscard]] Result<bool> pump_all(Engines& engines);

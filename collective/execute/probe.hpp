@@ -1,4 +1,4 @@
-// Bandwidth measurement of every port at once: each rank sends to its right neighbour and receives from its left one.
+// Bandwidth measurement of the NICs of all servers at once.
 #pragma once
 
 #include "base/units.hpp"
@@ -7,28 +7,46 @@
 
 namespace railbreak::collective {
 
-/// Rank i sends `elements` elements to i+1 and receives as many from i-1 (mod ranks), in one step of Stage::kProbe.
-/// What arrives overwrites the vector. With one rank nothing moves.
+/// What a LinkProbe measures.
+struct LinkProbeSpec {
+    Rank servers = 0;
+    Rank ranks_per_server = 1;
+    std::int32_t nics_per_server = 1;
+    /// NICs first_nic .. first_nic + kMaxLanes * ranks_per_server - 1 are measured, as far as there are any.
+    std::int32_t first_nic = 0;
+    Rank shift = 1;                     ///< server s sends to server s + shift (mod servers); 1..servers-1
+    std::int64_t warm_elements = 0;     ///< of the flow that opens the path
+    std::int64_t measured_elements = 0; ///< of the flow that counts
+};
+
+/// Every NIC of every server sends to the same NIC of another server. A NIC is driven by one rank, in one lane: NIC n
+/// by rank n mod ranks_per_server of the server. Each lane has two steps of Stage::kProbe, one after the other without
+/// a pause: the first opens the congestion window and fills the queues, the second meets both as they are in the middle
+/// of a long transfer. What arrives overwrites the vector.
 class LinkProbe final : public Schedule {
 public:
-    LinkProbe(Rank ranks, std::int64_t elements) : ranks_(ranks), elements_(elements) {}
+    explicit LinkProbe(const LinkProbeSpec& spec) : spec_(spec) {}
     [[nodiscard]] std::string name() const override { return "link-probe"; }
-    [[nodiscard]] Rank ranks() const override { return ranks_; }
-    [[nodiscard]] Lane lanes() const override { return 1; }
-    [[nodiscard]] std::int64_t elements() const override { return elements_; }
-    [[nodiscard]] std::int64_t send_count(Rank, Lane) const override { return ranks_ > 1 ? 1 : 0; }
-    [[nodiscard]] std::int64_t receive_count(Rank, Lane) const override { return ranks_ > 1 ? 1 : 0; }
+    [[nodiscard]] Rank ranks() const override { return spec_.servers * spec_.ranks_per_server; }
+    [[nodiscard]] Lane lanes() const override;
+    [[nodiscard]] Rank ranks_per_server() const override { return spec_.ranks_per_server; }
+    [[nodiscard]] Port port(Rank rank, Lane lane) const override { return {PortKind::kNic, nic(rank, lane)}; }
+    [[nodiscard]] std::int64_t elements() const override;
+    [[nodiscard]] std::int64_t send_count(Rank rank, Lane lane) const override;
+    [[nodiscard]] std::int64_t receive_count(Rank rank, Lane lane) const override { return send_count(rank, lane); }
     [[nodiscard]] Step send_step(Rank rank, Lane lane, std::int64_t index) const override;
     [[nodiscard]] Step receive_step(Rank rank, Lane lane, std::int64_t index) const override;
 
+    /// The NIC that a rank drives in a lane; there may be no such NIC, then the lane is empty.
+    [[nodiscard]] std::int32_t nic(Rank rank, Lane lane) const;
+
 private:
-    Rank ranks_;
-    std::int64_t elements_;
+    LinkProbeSpec spec_;
 };
 
-/// Payload rate at which a rank received during a run: bytes after the first read, over the time from the first read to
-/// the last. Leaving the first read out removes the latency of the start, and the burst that a shaper lets through
-/// after an idle time weighs one read at most. Zero when the run received in fewer than two reads.
-[[nodiscard]] BitRate received_goodput(const ExecutionStats& stats);
+/// Payload rate at which the last receive step of a lane arrived: bytes after the first read, over the time from the
+/// first read to the last. Leaving the first read out removes the latency of the start, and the burst that a shaper
+/// lets through after an idle time weighs one read at most. Zero when the step arrived in fewer than two reads.
+[[nodiscard]] BitRate received_goodput(const ExecutionStats& stats, Lane lane = 0);
 
 } // namespace railbreak::collective

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "collective/execute/links.hpp"
 #include "kernels/reduce.hpp"
 
 namespace railbreak::collective {
@@ -30,10 +31,10 @@ Result<void> ReceiveEngine::load() {
         step_ = Step{};
         return {};
     }
-    const auto link = context_.transport.find_link({Direction::kIncoming, step_.peer, lane_});
+    const LinkSpec spec = link_of(context_.schedule, context_.self, Direction::kIncoming, step_.peer, lane_);
+    const auto link = context_.transport.find_link(spec);
     if (!link) {
-        return fail(ErrorKind::kHarness,
-                    fmt::format("rank {} has no link from rank {} on lane {}", context_.self, step_.peer, lane_));
+        return fail(ErrorKind::kHarness, fmt::format("rank {} has no link {}", context_.self, to_string(spec)));
     }
     link_ = *link;
     return {};
@@ -79,7 +80,7 @@ Result<bool> ReceiveEngine::pump(const PrefixCounts& sends_complete) {
     }
     take_payload(*received - (header_received_ - header_before));
     if (arrived_ == step_.slice.count) {
-        totals_.last_read_at = monotonic_now();
+        totals_.last_flow.last_read_at = monotonic_now();
         ++ordinals_[static_cast<std::size_t>(step_.peer)];
         ++completed_;
         // The next step's place among `after` counts must be visible at once, so empty steps are counted here.
@@ -114,10 +115,13 @@ void ReceiveEngine::take_payload(std::size_t bytes) {
     if (bytes == 0) {
         return;
     }
-    if (totals_.first_read_at == Nanoseconds::zero()) {
-        totals_.first_read_at = monotonic_now();
+    if (payload_received_ == 0) {
+        totals_.last_flow = {.first_read_at = monotonic_now()};
+        if (totals_.bytes == 0) {
+            totals_.first_read_at = totals_.last_flow.first_read_at;
+        }
     } else {
-        totals_.bytes_after_first_read += bytes;
+        totals_.last_flow.bytes_after_first_read += bytes;
     }
     totals_.bytes += bytes;
     payload_received_ += bytes;

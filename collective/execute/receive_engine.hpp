@@ -8,16 +8,22 @@
 
 namespace railbreak::collective {
 
+/// How one receive step arrived, as a measurement of the path.
+struct ReceivedFlow {
+    Nanoseconds first_read_at{0};             ///< zero when nothing was received
+    Nanoseconds last_read_at{0};              ///< when the step was complete
+    std::uint64_t bytes_after_first_read = 0; ///< payload
+};
+
 /// Receives one step after the other. A copied step goes from the socket straight into the vector; a reduced one goes
 /// through a bounded staging buffer, from which whole elements are added as they arrive.
 class ReceiveEngine {
 public:
     /// Totals over the run.
     struct Totals {
-        std::uint64_t bytes = 0; ///< payload
-        std::uint64_t bytes_after_first_read = 0;
+        std::uint64_t bytes = 0;      ///< payload
         Nanoseconds first_read_at{0}; ///< zero before the first payload byte
-        Nanoseconds last_read_at{0};  ///< when the last completed step's last byte was read
+        ReceivedFlow last_flow;       ///< the step in progress, or the last one when it has not begun
     };
 
     ReceiveEngine(const RunContext& context, Lane lane);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "collective/execute/links.hpp"
+
 namespace railbreak::collective {
 
 namespace {
@@ -38,10 +40,10 @@ Result<void> SendEngine::load() {
         step_ = Step{};
         return {};
     }
-    const auto link = context_.transport.find_link({Direction::kOutgoing, step_.peer, lane_});
+    const LinkSpec spec = link_of(context_.schedule, context_.self, Direction::kOutgoing, step_.peer, lane_);
+    const auto link = context_.transport.find_link(spec);
     if (!link) {
-        return fail(ErrorKind::kHarness,
-                    fmt::format("rank {} has no link to rank {} on lane {}", context_.self, step_.peer, lane_));
+        return fail(ErrorKind::kHarness, fmt::format("rank {} has no link {}", context_.self, to_string(spec)));
     }
     link_ = *link;
     for (Lane lane = 0; lane < context_.schedule.lanes(); ++lane) {

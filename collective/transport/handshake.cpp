@@ -18,8 +18,9 @@ namespace railbreak::collective {
 namespace {
 
 constexpr std::array<std::byte, 8> kMagic{std::byte{'r'}, std::byte{'b'}, std::byte{'l'}, std::byte{'i'},
-                                          std::byte{'n'}, std::byte{'k'}, std::byte{'0'}, std::byte{'1'}};
-constexpr std::size_t kClaimBytes = 12;
+                                          std::byte{'n'}, std::byte{'k'}, std::byte{'0'}, std::byte{'2'}};
+constexpr std::size_t kClaimWords = 7;
+constexpr std::size_t kClaimBytes = kClaimWords * sizeof(std::int32_t);
 
 /// Nonces are the one place where railbreak wants real randomness instead of a seed: they must not be guessable.
 template <class Nonce> Result<void> randomise(Nonce& nonce) {
@@ -119,6 +120,10 @@ std::vector<std::byte> Handshake::packed_claim() const {
     put_big_endian(packed, claim_.source);
     put_big_endian(packed, claim_.destination);
     put_big_endian(packed, claim_.lane);
+    for (const Port& port : {claim_.source_port, claim_.destination_port}) {
+        put_big_endian(packed, static_cast<std::int32_t>(port.kind));
+        put_big_endian(packed, port.nic);
+    }
     return packed;
 }
 
@@ -151,7 +156,14 @@ Result<void> Handshake::take_hello() {
 
 Result<void> Handshake::take_claim() {
     const std::span<const std::byte> claim(input_);
-    claim_ = {get_big_endian(claim), get_big_endian(claim.subspan(4)), get_big_endian(claim.subspan(8))};
+    std::array<std::int32_t, kClaimWords> words{};
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        words[i] = get_big_endian(claim.subspan(i * sizeof(std::int32_t)));
+    }
+    const auto port = [&](std::size_t at) {
+        return Port{words[at] == 0 ? PortKind::kNic : PortKind::kLocal, words[at + 1]};
+    };
+    claim_ = {words[0], words[1], words[2], port(3), port(5)};
     std::copy_n(input_.begin() + kClaimBytes, kNonceBytes, connector_nonce_.begin());
     const std::span<const std::byte> shown = claim.subspan(kClaimBytes + kNonceBytes);
     if (CRYPTO_memcmp(shown.data(), mac("claim").data(), kMacBytes) != 0) {

@@ -1,8 +1,8 @@
 // Proof, on a fresh connection, that both ends know the run's token, and which link the connection is.
 //
 //     acceptor  -> connector   hello:   magic, nonce A
-//     connector -> acceptor    claim:   source rank, destination rank, lane, nonce B, MAC("claim", A, B, ranks, lane)
-//     acceptor  -> connector   welcome: MAC("welcome", A, B, ranks, lane)
+//     connector -> acceptor    claim:   link (ranks, lane, ports), nonce B, MAC("claim", A, B, link)
+//     acceptor  -> connector   welcome: MAC("welcome", A, B, link)
 //
 // The MACs are HMAC-SHA256 under the token, which itself never crosses the wire; the nonces make a recorded handshake
 // useless. Messages have fixed lengths, so an end never reads a byte beyond its handshake. No input or output happens
@@ -28,6 +28,8 @@ struct LinkClaim {
     Rank source = 0;
     Rank destination = 0;
     Lane lane = 0;
+    Port source_port;
+    Port destination_port;
     bool operator==(const LinkClaim&) const = default;
 };
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -12,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "base/check.hpp"
+#include "collective/transport/epoll.hpp"
+#include "collective/transport/link_error.hpp"
 
 namespace railbreak::collective {
 
@@ -30,22 +31,6 @@ int pending_error(int socket) {
 
 } // namespace
 
-std::string_view to_string(Direction direction) {
-    switch (direction) {
-    case Direction::kOutgoing: return "to";
-    case Direction::kIncoming: return "from";
-    }
-    return "";
-}
-
-Result<UniqueFd> StreamTransport::make_epoll() {
-    UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-    if (!epoll.valid()) {
-        return fail_errno(ErrorKind::kHarness, "create an epoll instance", errno);
-    }
-    return epoll;
-}
-
 Result<std::unique_ptr<StreamTransport>> StreamTransport::make(Rank self) {
     Result<UniqueFd> epoll = make_epoll();
     if (!epoll) {
@@ -57,15 +42,13 @@ Result<std::unique_ptr<StreamTransport>> StreamTransport::make(Rank self) {
 Result<LinkIndex> StreamTransport::add_link(const LinkSpec& spec, UniqueFd socket, std::string address) {
     const auto index = static_cast<LinkIndex>(links_.size());
     if (by_spec_.contains(spec)) {
-        return fail(Error(ErrorKind::kHarness, fmt::format("rank {} has a link {} rank {} on lane {} already", self_,
-                                                           to_string(spec.direction), spec.peer, spec.lane)));
+        return fail(ErrorKind::kHarness, fmt::format("rank {} has a link {} already", self_, to_string(spec)));
     }
     // The end of the stream is asked for on every link, on those that only send too.
-    epoll_event event{};
-    event.events = (spec.direction == Direction::kOutgoing ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP | EPOLLET;
-    event.data.u32 = static_cast<std::uint32_t>(index);
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0) {
-        return fail_errno(ErrorKind::kHarness, "watch a link's socket", errno);
+    const std::uint32_t events = (spec.direction == Direction::kOutgoing ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP | EPOLLET;
+    if (Result<void> watched = watch(epoll_.get(), socket.get(), events, {.u32 = static_cast<std::uint32_t>(index)});
+        !watched) {
+        return tl::unexpected<Error>(std::move(watched.error()));
     }
     links_.push_back(LinkState{spec, std::move(socket), std::move(address)});
     by_spec_.emplace(spec, index);
@@ -83,26 +66,13 @@ std::string StreamTransport::describe(LinkIndex index) const {
                        link.spec.lane, link.address);
 }
 
-Error StreamTransport::link_error(const LinkState& link, std::string_view what, int errno_value) const {
-    const char* name = ::strerrorname_np(errno_value);
-    return Error(ErrorKind::kOutcome,
-                 fmt::format("rank {} cannot {} rank {} on lane {} ({}): {}", self_, what, link.spec.peer,
-                             link.spec.lane, link.address,
-                             errno_value == 0 ? "the peer closed the connection" : ::strerrordesc_np(errno_value)))
-        .with("rank", std::to_string(self_))
-        .with("peer", std::to_string(link.spec.peer))
-        .with("lane", std::to_string(link.spec.lane))
-        .with("address", link.address)
-        .with("errno", errno_value == 0 ? "EOF" : (name != nullptr ? name : std::to_string(errno_value)));
-}
-
 template <class Call>
 Result<std::size_t> StreamTransport::transfer(LinkState& link, std::size_t wanted, std::string_view what, Call call) {
     if (!link.ready || wanted == 0) {
         return 0;
     }
     if (!link.socket.valid()) {
-        return fail(link_error(link, what, ECONNABORTED));
+        return fail(link_error(self_, link.spec, link.address, what, ECONNABORTED));
     }
     ssize_t moved = 0;
     do {
@@ -113,7 +83,7 @@ Result<std::size_t> StreamTransport::transfer(LinkState& link, std::size_t wante
             link.ready = false;
             return 0;
         }
-        return fail(link_error(link, what, errno));
+        return fail(link_error(self_, link.spec, link.address, what, errno));
     }
     // Less than wanted means that the socket has no more now, and that an event will follow (see epoll(7)); but the
     // event for a closed end has been seen already and does not come again.
@@ -151,7 +121,7 @@ Result<std::size_t> StreamTransport::receive_some(LinkIndex index, std::span<std
         return count;
     });
     if (moved && ended) {
-        return fail(link_error(link, "receive from", 0));
+        return fail(link_error(self_, link.spec, link.address, "receive from", 0));
     }
     return moved;
 }
@@ -186,7 +156,7 @@ std::size_t StreamTransport::readable_bytes(LinkIndex index) const {
 
 Error StreamTransport::closed_error(LinkIndex index) const {
     const LinkState& link = at(index);
-    return link_error(link, link.spec.direction == Direction::kOutgoing ? "send to" : "receive from",
+    return link_error(self_, link.spec, link.address, verb_of(link.spec.direction),
                       link.socket.valid() ? pending_error(link.socket.get()) : ECONNABORTED);
 }
 

@@ -19,7 +19,7 @@
 namespace railbreak::collective {
 
 /// A Transport over stream sockets that someone else connects.
-class StreamTransport : public Transport {
+class StreamTransport final : public Transport {
 public:
     /// An empty transport, or an Error (kHarness) when the kernel gives no epoll instance.
     [[nodiscard]] static Result<std::unique_ptr<StreamTransport>> make(Rank self);
@@ -42,12 +42,11 @@ public:
     [[nodiscard]] Error closed_error(LinkIndex index) const override;
     void abort() override;
 
-protected:
-    StreamTransport(Rank self, UniqueFd epoll) : self_(self), epoll_(std::move(epoll)) {}
-    /// A new epoll instance.
-    [[nodiscard]] static Result<UniqueFd> make_epoll();
+    /// Readable while wait() would not block; for a wait that spans several transports.
+    [[nodiscard]] int poll_fd() const { return epoll_.get(); }
 
 private:
+    StreamTransport(Rank self, UniqueFd epoll) : self_(self), epoll_(std::move(epoll)) {}
     struct LinkState {
         LinkSpec spec;
         UniqueFd socket;
@@ -58,7 +57,6 @@ private:
 
     [[nodiscard]] const LinkState& at(LinkIndex index) const { return links_.at(static_cast<std::size_t>(index)); }
     [[nodiscard]] LinkState& at(LinkIndex index) { return links_.at(static_cast<std::size_t>(index)); }
-    [[nodiscard]] Error link_error(const LinkState& link, std::string_view what, int errno_value) const;
     /// Sends or receives by `call` on the link's socket; the common part of both directions.
     template <class Call>
     [[nodiscard]] Result<std::size_t> transfer(LinkState& link, std::size_t wanted, std::string_view what, Call call);

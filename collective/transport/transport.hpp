@@ -1,8 +1,9 @@
 // The seam between the executor and whatever carries its bytes.
 //
-// A transport offers unidirectional byte streams, called links, to one rank. A link is named by its two ends and a
-// lane. Everything is non-blocking and belongs to one thread: the owner tries to send or to receive, and when nothing
-// moves it waits for any link to become ready. That shape fits epoll over sockets as well as completion queues.
+// A transport offers unidirectional byte streams, called links, to one rank. A link is named by its two ends (rank and
+// port) and a lane. Everything is non-blocking and belongs to one thread: the owner tries to send or to receive, and
+// when nothing moves it waits for any link to become ready. That shape fits epoll over sockets as well as completion
+// queues.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +26,22 @@ enum class Direction : std::uint8_t { kOutgoing, kIncoming };
 /// "to", "from".
 [[nodiscard]] std::string_view to_string(Direction direction);
 
-/// The name of a link among those of one rank.
+/// The name of a link among those of one rank. The ports belong to it: the next schedule may use the same lane between
+/// the same ranks over another NIC, and that is another link.
 struct LinkSpec {
     Direction direction = Direction::kOutgoing;
     Rank peer = 0;
     Lane lane = 0;
+    Port own_port;  ///< of the transport's own rank
+    Port peer_port; ///< of the other end; of the same kind
     auto operator<=>(const LinkSpec&) const = default;
 };
+
+/// "to rank 4 on lane 0"; with the ports unless both are NIC 0: "from rank 4 on lane 1 (own NIC 1, the peer's NIC 0)".
+[[nodiscard]] std::string to_string(const LinkSpec& link);
+
+/// What stands in place of an address for links inside a host.
+inline constexpr std::string_view kSharedMemoryAddress = "shared memory";
 
 /// Index of a link in its transport; stays valid for the transport's life.
 using LinkIndex = std::int32_t;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -33,6 +34,8 @@ namespace {
 
 /// Before the controller's init the lease is unknown; an agent nobody speaks to ends after this.
 constexpr Nanoseconds kInitTimeout = std::chrono::seconds(30);
+/// More ranks on a host than any server has GPUs.
+constexpr std::int32_t kMostRanks = 64;
 /// The longest that a host keeps a fault without a word from its controller, whatever that controller asks for.
 constexpr Nanoseconds kLongestLease = std::chrono::minutes(10);
 
@@ -54,6 +57,12 @@ std::string host_name() {
     return name.data();
 }
 
+/// One of the host's ranks.
+struct HostedRank {
+    std::unique_ptr<RankProcess> process;             ///< none after its end
+    std::map<std::int64_t, std::int64_t> forwarded{}; ///< id towards the rank -> id from the controller
+};
+
 class Agent {
 public:
     explicit Agent(const AgentOptions& options)
@@ -68,9 +77,10 @@ private:
     void on_request(const RpcMessage& request);
     void reply(std::int64_t id, Result<Json> result);
     [[nodiscard]] Result<Json> init(const Json& params);
-    [[nodiscard]] Result<Json> start_rank();
-    void on_rank();
-    void on_rank_end();
+    [[nodiscard]] Result<Json> start_ranks(const Json& params);
+    [[nodiscard]] Result<void> forward(const RpcMessage& request);
+    void on_rank(HostedRank& rank);
+    void on_rank_end(HostedRank& rank);
     void on_guard();
     [[nodiscard]] int undo_and_leave();
     void leave(std::string reason) {
@@ -84,8 +94,7 @@ private:
     Nanoseconds lease_ = kInitTimeout;
     Deadline lease_end_ = Deadline::after(kInitTimeout);
     std::unique_ptr<FaultService> faults_;
-    std::unique_ptr<RankProcess> rank_;
-    std::map<std::int64_t, std::int64_t> forwarded_; ///< id towards the rank -> id from the controller
+    std::vector<HostedRank> ranks_; ///< by their number on this host
     std::string reason_to_leave_;
 };
 
@@ -119,15 +128,19 @@ void Agent::say_hello() {
 }
 
 void Agent::poll_once() {
-    enum Source : std::size_t { kController, kControllerWrite, kSignal, kRank, kRankEnd, kGuard, kSourceCount };
-    std::array<pollfd, kSourceCount> fds{};
-    fds.fill({-1, POLLIN, 0});
+    // Behind the fixed sources come two for each rank: what it says, and its end.
+    enum Source : std::size_t { kController, kControllerWrite, kSignal, kGuard, kFirstRank };
+    std::vector<pollfd> fds(kFirstRank + 2 * ranks_.size(), pollfd{-1, POLLIN, 0});
     fds[kController].fd = controller_.read_fd();
     fds[kControllerWrite] = {controller_.wants_write() ? controller_.write_fd() : -1, POLLOUT, 0};
     fds[kSignal].fd = signal_fd_.get();
-    fds[kRank].fd = rank_ ? rank_->channel().read_fd() : -1;
-    fds[kRankEnd].fd = rank_ ? rank_->child().pidfd.get() : -1;
     fds[kGuard].fd = faults_ ? faults_->guard_fd() : -1;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+        if (const auto& process = ranks_[i].process; process) {
+            fds[kFirstRank + 2 * i].fd = process->channel().read_fd();
+            fds[kFirstRank + 2 * i + 1].fd = process->child().pidfd.get();
+        }
+    }
     if (::poll(fds.data(), fds.size(), lease_end_.poll_timeout_ms()) < 0 && errno != EINTR) {
         leave(fmt::format("poll failed: {}", ::strerrordesc_np(errno)));
         return;
@@ -144,11 +157,13 @@ void Agent::poll_once() {
     if (fds[kControllerWrite].revents != 0) {
         (void)controller_.flush();
     }
-    if (fds[kRank].revents != 0) {
-        on_rank();
-    }
-    if (rank_ && fds[kRankEnd].revents != 0) {
-        on_rank_end();
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+        if (fds[kFirstRank + 2 * i].revents != 0) {
+            on_rank(ranks_[i]);
+        }
+        if (fds[kFirstRank + 2 * i + 1].revents != 0) {
+            on_rank_end(ranks_[i]);
+        }
     }
     if (fds[kController].revents != 0) {
         on_controller();
@@ -199,14 +214,10 @@ void Agent::on_request(const RpcMessage& request) {
     } else if (method == "shutdown") {
         reply(id, Json::object());
         leave("shutdown");
-    } else if (method == "start_rank") {
-        reply(id, start_rank());
+    } else if (method == "start_ranks") {
+        reply(id, start_ranks(request.params));
     } else if (method.starts_with("rank.")) {
-        Result<std::int64_t> sent = rank_ ? rank_->request(method, request.params)
-                                          : Result<std::int64_t>(fail(ErrorKind::kHarness, "this host has no rank"));
-        if (sent) {
-            forwarded_[*sent] = id;
-        } else {
+        if (Result<void> sent = forward(request); !sent) {
             reply(id, tl::unexpected<Error>(std::move(sent.error())));
         }
     } else if (method.starts_with("fault.") && faults_) {
@@ -243,20 +254,48 @@ Result<Json> Agent::init(const Json& params) {
     return faults_->opening_report();
 }
 
-Result<Json> Agent::start_rank() {
-    if (rank_) {
-        return fail(ErrorKind::kHarness, "this host's rank is already running");
+Result<Json> Agent::start_ranks(const Json& params) {
+    const Result<std::int32_t> count = launch::field<std::int32_t>(params, "count");
+    if (!count) {
+        return fail(Error(count.error()));
     }
-    Result<std::unique_ptr<RankProcess>> rank = RankProcess::start(options_.executable);
-    if (!rank) {
-        return fail(std::move(rank.error()));
+    if (!ranks_.empty()) {
+        return fail(ErrorKind::kHarness, "this host's ranks are already running");
     }
-    rank_ = std::move(*rank);
-    return Json{{"pid", rank_->child().pid}};
+    if (*count < 1 || *count > kMostRanks) {
+        return fail(ErrorKind::kInput, fmt::format("{} ranks on a host; allowed: 1 to {}", *count, kMostRanks));
+    }
+    Json pids = Json::array();
+    for (std::int32_t i = 0; i < *count; ++i) {
+        Result<std::unique_ptr<RankProcess>> process = RankProcess::start(options_.executable);
+        if (!process) {
+            return fail(std::move(process.error())); // the others end with this agent
+        }
+        pids.push_back((*process)->child().pid);
+        ranks_.push_back({.process = std::move(*process)});
+    }
+    return Json{{"pids", pids}};
 }
 
-void Agent::on_rank() {
-    Result<std::vector<std::string>> lines = rank_->channel().receive();
+Result<void> Agent::forward(const RpcMessage& request) {
+    const Result<std::size_t> number = launch::field<std::size_t>(request.params, "local_rank");
+    if (!number) {
+        return fail(Error(number.error()));
+    }
+    if (*number >= ranks_.size() || !ranks_[*number].process) {
+        return fail(ErrorKind::kHarness, fmt::format("this host has no rank {} now", *number));
+    }
+    HostedRank& rank = ranks_[*number];
+    Result<std::int64_t> sent = rank.process->request(request.method, request.params);
+    if (!sent) {
+        return fail(std::move(sent.error()));
+    }
+    rank.forwarded[*sent] = *request.id;
+    return {};
+}
+
+void Agent::on_rank(HostedRank& rank) {
+    Result<std::vector<std::string>> lines = rank.process->channel().receive();
     if (!lines) {
         return; // its end is reported by the pidfd
     }
@@ -265,27 +304,28 @@ void Agent::on_rank() {
         if (!message || !message->is_reply()) {
             continue;
         }
-        const auto waiting = forwarded_.find(*message->id);
-        if (waiting == forwarded_.end()) {
+        const auto waiting = rank.forwarded.find(*message->id);
+        if (waiting == rank.forwarded.end()) {
             continue;
         }
         reply(waiting->second, message->error ? Result<Json>(tl::unexpected<Error>(std::move(*message->error)))
                                               : Result<Json>(std::move(message->result)));
-        forwarded_.erase(waiting);
+        rank.forwarded.erase(waiting);
     }
 }
 
-void Agent::on_rank_end() {
-    on_rank(); // what it said before it died
-    const std::optional<launch::ExitStatus> status = launch::wait_for(rank_->child(), Deadline::after(lease_));
+void Agent::on_rank_end(HostedRank& rank) {
+    on_rank(rank); // what it said before it died
+    const launch::Child& child = rank.process->child();
+    const std::optional<launch::ExitStatus> status = launch::wait_for(child, Deadline::after(lease_));
     const std::string how = status ? status->describe() : "gone";
-    for (const auto& [rank_id, controller_id] : forwarded_) {
+    for (const auto& [rank_id, controller_id] : rank.forwarded) {
         reply(controller_id, fail(Error(ErrorKind::kOutcome, fmt::format("the rank process ended: {}", how))
-                                      .with("pid", std::to_string(rank_->child().pid))));
+                                      .with("pid", std::to_string(child.pid))));
     }
-    forwarded_.clear();
-    (void)controller_.send(launch::encode_notification("rank_ended", {{"pid", rank_->child().pid}, {"status", how}}));
-    rank_.reset();
+    rank.forwarded.clear();
+    (void)controller_.send(launch::encode_notification("rank_ended", {{"pid", child.pid}, {"status", how}}));
+    rank.process.reset();
 }
 
 void Agent::on_guard() {
@@ -315,8 +355,16 @@ int Agent::undo_and_leave() {
             report["reverted"] = *undone;
         }
     }
-    if (rank_) {
-        rank_->end(Deadline::after(std::chrono::seconds(2)));
+    for (HostedRank& rank : ranks_) { // all at once, then each its time
+        if (rank.process) {
+            rank.process->channel().close_write();
+        }
+    }
+    const Deadline deadline = Deadline::after(std::chrono::seconds(2));
+    for (HostedRank& rank : ranks_) {
+        if (rank.process) {
+            rank.process->end(deadline);
+        }
     }
     report["reason"] = reason_to_leave_;
     if (exit_code == 0) {

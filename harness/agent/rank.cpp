@@ -16,7 +16,7 @@
 #include "collective/execute/executor.hpp"
 #include "collective/execute/links.hpp"
 #include "collective/execute/probe.hpp"
-#include "collective/transport/tcp_transport.hpp"
+#include "collective/transport/rank_transport.hpp"
 #include "harness/agent/plan_spec.hpp"
 #include "harness/launch/line_channel.hpp"
 #include "harness/launch/rpc.hpp"
@@ -27,7 +27,7 @@
 namespace railbreak::agent {
 
 using collective::LinkSpec;
-using collective::PeerAddress;
+using collective::PeerAddresses;
 using collective::Rank;
 using collective::Schedule;
 using launch::field;
@@ -35,6 +35,52 @@ using launch::Json;
 using launch::RpcMessage;
 
 namespace {
+
+/// Probe flows are of this type.
+using ProbeElement = float;
+
+Result<PeerAddresses> peer_from_json(const Json& json) {
+    PeerAddresses peer;
+    const Result<Json> nics = field<Json>(json, "nics");
+    const Result<std::string> local = field<std::string>(json, "local_name");
+    if (!nics || !local) {
+        return fail(ErrorKind::kHarness, "a peer lacks its NICs or its name inside the host");
+    }
+    for (const Json& nic : *nics) {
+        const Result<std::string> address = field<std::string>(nic, "address");
+        const Result<std::uint16_t> port = field<std::uint16_t>(nic, "port");
+        if (!address || !port) {
+            return fail(ErrorKind::kHarness, "a peer's NIC lacks an address or a port");
+        }
+        peer.nics.push_back({*address, *port});
+    }
+    peer.local = *local;
+    return peer;
+}
+
+Result<collective::LinkProbeSpec> probe_from_json(const Json& params, Rank ranks) {
+    const Result<std::int64_t> bytes = field<std::int64_t>(params, "bytes");
+    const Result<Rank> ranks_per_server = field<Rank>(params, "ranks_per_server");
+    const Result<std::int32_t> nics = field<std::int32_t>(params, "nics_per_server");
+    const Result<std::int32_t> first_nic = field<std::int32_t>(params, "first_nic");
+    const Result<Rank> shift = field<Rank>(params, "shift");
+    if (!bytes || !ranks_per_server || !nics || !first_nic || !shift) {
+        return fail(ErrorKind::kHarness, "rank.probe lacks a member or has one of the wrong type");
+    }
+    const Rank servers = *ranks_per_server < 1 ? 0 : ranks / *ranks_per_server;
+    if (*bytes <= 0 || servers * *ranks_per_server != ranks || *first_nic < 0 || *first_nic >= *nics || *shift < 1 ||
+        *shift >= servers) {
+        return fail(ErrorKind::kHarness, "rank.probe has a member that is out of range");
+    }
+    const std::int64_t elements = std::max<std::int64_t>(*bytes / static_cast<std::int64_t>(sizeof(ProbeElement)), 1);
+    return collective::LinkProbeSpec{.servers = servers,
+                                     .ranks_per_server = *ranks_per_server,
+                                     .nics_per_server = *nics,
+                                     .first_nic = *first_nic,
+                                     .shift = *shift,
+                                     .warm_elements = std::max<std::int64_t>(elements / 2, 1),
+                                     .measured_elements = elements};
+}
 
 class RankServer {
 public:
@@ -57,7 +103,7 @@ private:
     Dtype dtype_ = Dtype::kFloat32;
     std::uint64_t seed_ = 0;
     std::vector<std::byte> vector_;
-    std::unique_ptr<collective::TcpTransport> transport_;
+    std::unique_ptr<collective::RankTransport> transport_;
     std::unique_ptr<collective::Executor> executor_; ///< counts the runs, which both ends of a link check
     std::map<std::int64_t, collective::Plan> plans_;
 };
@@ -120,12 +166,13 @@ Result<Json> RankServer::dispatch(const std::string& method, const Json& params)
 Result<Json> RankServer::open(const Json& params) {
     const Result<Rank> rank = field<Rank>(params, "rank");
     const Result<Rank> ranks = field<Rank>(params, "ranks");
-    const Result<std::string> address = field<std::string>(params, "address");
+    const auto addresses = field<std::vector<std::string>>(params, "addresses");
+    const Result<std::uint64_t> local_rate = field<std::uint64_t>(params, "local_rate_bits_per_s");
     const Result<std::string> token = field<std::string>(params, "token");
     const Result<std::int64_t> elements = field<std::int64_t>(params, "elements");
     const Result<std::string> dtype_name = field<std::string>(params, "dtype");
     const Result<std::uint64_t> seed = field<std::uint64_t>(params, "seed");
-    if (!rank || !ranks || !address || !token || !elements || !dtype_name || !seed) {
+    if (!rank || !ranks || !addresses || !local_rate || !token || !elements || !dtype_name || !seed) {
         return fail(ErrorKind::kHarness, "rank.open lacks a member or has one of the wrong type");
     }
     const std::optional<Dtype> dtype = parse_dtype(*dtype_name);
@@ -137,14 +184,18 @@ Result<Json> RankServer::open(const Json& params) {
     dtype_ = *dtype;
     seed_ = *seed;
     vector_.resize(static_cast<std::size_t>(*elements) * size_of(dtype_));
-    Result<std::unique_ptr<collective::TcpTransport>> transport =
-        collective::TcpTransport::listen({.self = self_, .address = *address, .token = *token});
+    Result<std::unique_ptr<collective::RankTransport>> transport = collective::RankTransport::listen(
+        {.self = self_, .addresses = *addresses, .token = *token, .local_rate = BitRate::bits_per_s(*local_rate)});
     if (!transport) {
         return fail(std::move(transport.error()));
     }
     transport_ = std::move(*transport);
     executor_ = std::make_unique<collective::Executor>(*transport_);
-    return Json{{"port", transport_->port()}};
+    Json ports = Json::array();
+    for (std::size_t nic = 0; nic < addresses->size(); ++nic) {
+        ports.push_back(transport_->port(nic));
+    }
+    return Json{{"ports", ports}, {"local_name", transport_->local_name()}};
 }
 
 Result<void> RankServer::connect(const Schedule& schedule, const Json& params) {
@@ -153,14 +204,13 @@ Result<void> RankServer::connect(const Schedule& schedule, const Json& params) {
     if (!peers || !timeout) {
         return fail(ErrorKind::kHarness, "a request to connect lacks peers or a timeout");
     }
-    std::map<Rank, PeerAddress> addresses;
+    std::map<Rank, PeerAddresses> addresses;
     for (std::size_t peer = 0; peer < peers->size(); ++peer) {
-        const Result<std::string> address = field<std::string>((*peers)[peer], "address");
-        const Result<std::uint16_t> port = field<std::uint16_t>((*peers)[peer], "port");
-        if (!address || !port) {
-            return fail(ErrorKind::kHarness, fmt::format("peer {} lacks an address or a port", peer));
+        Result<PeerAddresses> one = peer_from_json((*peers)[peer]);
+        if (!one) {
+            return fail(std::move(one.error()).during(fmt::format("reading the addresses of rank {}", peer)));
         }
-        addresses[static_cast<Rank>(peer)] = {*address, *port};
+        addresses[static_cast<Rank>(peer)] = std::move(*one);
     }
     const std::vector<LinkSpec> links = collective::links_of(schedule, self_);
     return transport_->connect(addresses, links, Deadline::after(Nanoseconds(*timeout)));
@@ -215,32 +265,29 @@ Result<Json> RankServer::run(const Json& params) {
 }
 
 Result<Json> RankServer::probe(const Json& params) {
-    const Result<std::int64_t> bytes = field<std::int64_t>(params, "bytes");
+    const Result<collective::LinkProbeSpec> spec = probe_from_json(params, ranks_);
     const Result<std::int64_t> timeout = field<std::int64_t>(params, "timeout_ns");
-    if (!bytes || *bytes <= 0 || !timeout) {
-        return fail(ErrorKind::kHarness, "rank.probe lacks a size or a timeout");
+    if (!spec || !timeout) {
+        return fail(Error(spec ? timeout.error() : spec.error()));
     }
-    // Two flows without a pause in between: the first opens the congestion window and fills the queues, the second,
-    // which meets both as they are in the middle of a long transfer, is what counts.
-    const std::int64_t elements = *bytes / static_cast<std::int64_t>(sizeof(float));
-    const collective::LinkProbe warm(ranks_, std::max<std::int64_t>(elements / 2, 1));
-    const collective::LinkProbe measured(ranks_, std::max<std::int64_t>(elements, 1));
-    if (Result<void> connected = connect(measured, params); !connected) {
+    const collective::LinkProbe probe(*spec);
+    if (Result<void> connected = connect(probe, params); !connected) {
         return fail(std::move(connected.error()));
     }
-    std::vector<std::byte> buffer(static_cast<std::size_t>(measured.elements()) * sizeof(float));
-    const Deadline deadline = Deadline::after(Nanoseconds(*timeout));
-    const std::span<std::byte> warm_part =
-        std::span(buffer).first(static_cast<std::size_t>(warm.elements()) * sizeof(float));
-    Result<collective::ExecutionStats> stats = executor_->run(warm, Dtype::kFloat32, warm_part, deadline);
-    if (stats) {
-        stats = executor_->run(measured, Dtype::kFloat32, buffer, deadline);
-    }
+    std::vector<std::byte> buffer(static_cast<std::size_t>(probe.elements()) * sizeof(ProbeElement));
+    const Result<collective::ExecutionStats> stats =
+        executor_->run(probe, Dtype::kFloat32, buffer, Deadline::after(Nanoseconds(*timeout)));
     if (!stats) {
-        return fail(std::move(stats.error()));
+        return fail(Error(stats.error()));
     }
-    return Json{{"goodput_bits_per_s", collective::received_goodput(*stats).bits_per_s()},
-                {"bytes_received", stats->bytes_received}};
+    Json flows = Json::array();
+    for (collective::Lane lane = 0; lane < probe.lanes(); ++lane) {
+        if (probe.receive_count(self_, lane) > 0) {
+            flows.push_back({{"nic", probe.nic(self_, lane)},
+                             {"goodput_bits_per_s", collective::received_goodput(*stats, lane).bits_per_s()}});
+        }
+    }
+    return Json{{"flows", flows}};
 }
 
 } // namespace

@@ -101,21 +101,22 @@ Result<Json> AgentPool::call(std::int32_t host, std::string_view method, const J
     return std::move(*reply);
 }
 
-Result<std::vector<Json>> AgentPool::call_all(std::string_view method, const std::function<Json(std::int32_t)>& params,
-                                              Deadline deadline) {
+Result<std::vector<Json>> AgentPool::call_each(std::string_view method, std::size_t per_host,
+                                               const std::function<Json(std::int32_t)>& params, Deadline deadline) {
+    const std::size_t calls = links_.size() * per_host;
     std::vector<std::optional<std::int64_t>> ids;
-    std::vector<std::optional<Result<Json>>> replies(links_.size());
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-        Result<std::int64_t> id = links_[i]->request(method, params(links_[i]->host()));
+    std::vector<std::optional<Result<Json>>> replies(calls);
+    for (std::size_t i = 0; i < calls; ++i) {
+        Result<std::int64_t> id = links_[i / per_host]->request(method, params(static_cast<std::int32_t>(i)));
         ids.push_back(id ? std::optional(*id) : std::nullopt);
         if (!id) {
             replies[i] = tl::unexpected<Error>(std::move(id.error()));
         }
     }
     const auto all_arrived = [&] {
-        for (std::size_t i = 0; i < links_.size(); ++i) {
+        for (std::size_t i = 0; i < calls; ++i) {
             if (!replies[i]) {
-                replies[i] = links_[i]->take(*ids[i]);
+                replies[i] = links_[i / per_host]->take(*ids[i]);
             }
         }
         return std::all_of(replies.begin(), replies.end(), [](const auto& reply) { return reply.has_value(); });

@@ -39,7 +39,13 @@ public:
     /// every host's reply in host order, or, when some fail, the Error that says most: an outcome of the system under
     /// test before a consequence of it ("peer closed the connection").
     [[nodiscard]] Result<std::vector<launch::Json>>
-    call_all(std::string_view method, const std::function<launch::Json(std::int32_t)>& params, Deadline deadline);
+    call_all(std::string_view method, const std::function<launch::Json(std::int32_t)>& params, Deadline deadline) {
+        return call_each(method, 1, params, deadline);
+    }
+    /// As call_all(), with `per_host` requests to every host: number i goes to host i / per_host.
+    [[nodiscard]] Result<std::vector<launch::Json>> call_each(std::string_view method, std::size_t per_host,
+                                                              const std::function<launch::Json(std::int32_t)>& params,
+                                                              Deadline deadline);
 
     /// Runs the loop until `done` holds. Errors: deadline passed (names `what`), or interrupted by a signal.
     [[nodiscard]] Result<void> wait_until(const std::function<bool()>& done, Deadline deadline, std::string_view what);

@@ -248,20 +248,28 @@ bool FaultDriver::cap_in_force() const {
     });
 }
 
-bool FaultDriver::host_capped(std::int32_t host, Direction direction) const {
+bool FaultDriver::host_capped(std::int32_t host) const {
     return std::any_of(injections_.begin(), injections_.end(), [&](const auto& entry) {
         const PlannedFault& fault = *entry.second.fault;
-        return entry.second.in_force && fault.kind == FaultKind::kCap && fault.host == host &&
+        return entry.second.in_force && fault.kind == FaultKind::kCap && fault.host == host;
+    });
+}
+
+bool FaultDriver::nic_capped(std::int32_t host, std::int32_t nic, Direction direction) const {
+    return std::any_of(injections_.begin(), injections_.end(), [&](const auto& entry) {
+        const PlannedFault& fault = *entry.second.fault;
+        return entry.second.in_force && fault.kind == FaultKind::kCap && fault.host == host && fault.nic == nic &&
                (fault.direction == direction || fault.direction == Direction::kBoth);
     });
 }
 
-Result<void> FaultDriver::record_goodput(const std::vector<PortGoodput>& ports) {
+Result<void> FaultDriver::record_goodput(const Goodputs& ports) {
     for (auto& [id, injection] : injections_) {
         if (!injection.in_force || injection.fault->kind != FaultKind::kCap) {
             continue;
         }
-        const PortGoodput& port = ports.at(static_cast<std::size_t>(injection.fault->host));
+        const PortGoodput& port = ports.at(static_cast<std::size_t>(injection.fault->host))
+                                      .at(static_cast<std::size_t>(injection.fault->nic));
         if (injection.fault->direction != Direction::kReceive) {
             injection.row.measured_send_bits_per_s = static_cast<std::int64_t>(port.send.bits_per_s());
         }

@@ -30,15 +30,17 @@ public:
     [[nodiscard]] Result<void> settle_timed_faults();
     /// Reverts everything that is still in force and waits until each host's former state is verified.
     [[nodiscard]] Result<void> revert_all();
-    /// Adds the measured goodput of the faulted ports to the evidence of the caps that are in force.
-    [[nodiscard]] Result<void> record_goodput(const std::vector<PortGoodput>& ports);
+    /// Adds the measured goodput of the faulted NICs to the evidence of the caps that are in force.
+    [[nodiscard]] Result<void> record_goodput(const Goodputs& ports);
 
     /// The lowest rate that a cap in force leaves to a port; the cluster's rate when there is none.
     [[nodiscard]] BitRate lowest_cap() const;
     /// Whether a cap is in force now.
     [[nodiscard]] bool cap_in_force() const;
-    /// Hosts with a cap in force, per direction.
-    [[nodiscard]] bool host_capped(std::int32_t host, scenarios::Direction direction) const;
+    /// Whether a cap in force acts on any NIC of a host.
+    [[nodiscard]] bool host_capped(std::int32_t host) const;
+    /// Whether a cap in force acts on that direction of a NIC.
+    [[nodiscard]] bool nic_capped(std::int32_t host, std::int32_t nic, scenarios::Direction direction) const;
 
 private:
     struct Injection {

@@ -233,7 +233,7 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
         return ending;
     }
     live = session->get();
-    Result<std::string> expected = kernels::expected_digest(run.plan.seed, run.plan.cluster.hosts,
+    Result<std::string> expected = kernels::expected_digest(run.plan.seed, run.plan.cluster.ranks(),
                                                             (*session)->elements(), run.plan.workload.dtype);
     Result<void> done;
     if (!expected) {

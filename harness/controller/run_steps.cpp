@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "collective/bounds.hpp"
 #include "kernels/dtype.hpp"
 
 namespace railbreak::controller {
@@ -24,12 +23,16 @@ constexpr int kBaselineProbes = 3;
 constexpr Nanoseconds kFlowOverhead = std::chrono::microseconds(30);
 constexpr Nanoseconds kFlowLatency = std::chrono::milliseconds(1);
 
-/// A measured slowdown as a fraction with three decimals: finer than any measurement here.
-Rational to_slowdown(BitRate healthy, BitRate present) {
-    const double ratio = static_cast<double>(healthy.bits_per_s()) /
-                         static_cast<double>(std::max<std::uint64_t>(present.bits_per_s(), 1));
-    const auto thousandths = static_cast<std::int64_t>(std::lround(std::clamp(ratio, 1.0, 1e6) * 1000.0));
-    return Rational(thousandths, 1000);
+/// What was seen best of each side of each NIC.
+void keep_best(Goodputs& best, const Goodputs& seen) {
+    best.resize(seen.size());
+    for (std::size_t host = 0; host < seen.size(); ++host) {
+        best[host].resize(seen[host].size());
+        for (std::size_t nic = 0; nic < seen[host].size(); ++nic) {
+            best[host][nic].send = std::max(best[host][nic].send, seen[host][nic].send);
+            best[host][nic].receive = std::max(best[host][nic].receive, seen[host][nic].receive);
+        }
+    }
 }
 
 } // namespace
@@ -47,25 +50,22 @@ void RunSteps::event(std::string_view kind, std::string text) {
 
 Result<void> RunSteps::baseline() {
     context_.progress.doing("measuring the goodput of every port");
-    healthy_ports_.assign(static_cast<std::size_t>(context_.session.plan().cluster.hosts), {});
+    healthy_ports_.clear();
     for (int probe = 0; probe < kBaselineProbes; ++probe) {
-        Result<std::vector<PortGoodput>> ports =
-            context_.session.probe(kProbeSpan, context_.session.plan().cluster.rate);
+        Result<Goodputs> ports = context_.session.probe(kProbeSpan, cluster().rate, 1);
         if (!ports) {
             return fail(std::move(ports.error()));
         }
-        for (std::size_t host = 0; host < ports->size(); ++host) {
-            healthy_ports_[host].send = std::max(healthy_ports_[host].send, (*ports)[host].send);
-            healthy_ports_[host].receive = std::max(healthy_ports_[host].receive, (*ports)[host].receive);
-        }
+        keep_best(healthy_ports_, *ports);
     }
-    for (std::size_t host = 0; host < healthy_ports_.size(); ++host) {
-        const PortGoodput& port = healthy_ports_[host];
-        healthy_goodput_ = std::max({healthy_goodput_, port.send, port.receive});
-        Result<void> stored =
-            context_.recorder.add_nic(context_.session.nic_row(static_cast<std::int32_t>(host), port, context_.run));
-        if (!stored) {
-            return stored;
+    for (std::int32_t host = 0; host < cluster().hosts; ++host) {
+        for (std::int32_t nic = 0; nic < cluster().nics_per_host; ++nic) {
+            const PortGoodput& port = healthy_ports_[static_cast<std::size_t>(host)][static_cast<std::size_t>(nic)];
+            healthy_goodput_ = std::max({healthy_goodput_, port.send, port.receive});
+            Result<void> stored = context_.recorder.add_nic(context_.session.nic_row(host, nic, port, context_.run));
+            if (!stored) {
+                return stored;
+            }
         }
     }
     event("baseline", fmt::format("healthy goodput {}", to_string(healthy_goodput_)));
@@ -95,9 +95,10 @@ agent::PlanSpec RunSteps::spec_for(const std::string& algorithm, const collectiv
 Result<void> RunSteps::one_algorithm(const std::string& algorithm) {
     const scenarios::Plan& plan = context_.session.plan();
     const scenarios::IterationCounts& counts = plan.workload.iterations;
-    const collective::Topology healthy = collective::healthy_topology(plan.cluster.hosts);
+    const NicSlowdowns healthy = no_damage(plan.cluster);
     warmups_ = 0;
-    Result<PreparedPlan> steady = context_.session.prepare(spec_for(algorithm, healthy));
+    Result<PreparedPlan> steady =
+        context_.session.prepare(spec_for(algorithm, plan_topology(plan.cluster, healthy, healthy_goodput_)));
     if (!steady) {
         return fail(std::move(steady.error()).during("preparing " + algorithm));
     }
@@ -136,12 +137,12 @@ Result<void> RunSteps::degraded_phase(const std::string& algorithm, const Prepar
     if (!applied) {
         return applied;
     }
-    Result<collective::Topology> damaged = measure_damage(faults);
-    if (!damaged) {
-        return fail(std::move(damaged.error()));
+    Result<NicSlowdowns> damage = measure_damage(faults);
+    if (!damage) {
+        return fail(std::move(damage.error()));
     }
-    damaged_ = std::move(*damaged);
-    if (Result<void> stored = store_bounds(algorithm, Phase::kDegraded, damaged_); !stored) {
+    damage_ = std::move(*damage);
+    if (Result<void> stored = store_bounds(algorithm, Phase::kDegraded, damage_); !stored) {
         return stored;
     }
     Result<PreparedPlan> plan = degraded_plan(algorithm, steady);
@@ -184,7 +185,7 @@ std::vector<Form> forms_of(const std::string& algorithm) {
 Result<std::vector<PreparedPlan>> RunSteps::candidates(const std::string& algorithm) {
     std::vector<PreparedPlan> found;
     for (const Form& form : forms_of(algorithm)) {
-        agent::PlanSpec spec = spec_for(form.algorithm, damaged_);
+        agent::PlanSpec spec = spec_for(form.algorithm, plan_topology(cluster(), damage_, healthy_goodput_));
         spec.request.options = form.options;
         Result<collective::Plan> plan = agent::make_plan(spec);
         if (!plan && form.optional) {
@@ -238,29 +239,46 @@ Result<PreparedPlan> RunSteps::degraded_plan(const std::string& algorithm, const
     return (*plans)[best];
 }
 
-Result<collective::Topology> RunSteps::measure_damage(FaultDriver& faults) {
-    collective::Topology topology = collective::healthy_topology(context_.session.plan().cluster.hosts);
-    if (!faults.cap_in_force()) {
-        return topology;
+Result<Goodputs> RunSteps::probe_capped(const FaultDriver& faults) {
+    Goodputs best;
+    const auto slow = [&](std::int32_t host) { return faults.host_capped(host); };
+    for (const std::int32_t shift : probe_shifts(cluster().hosts, slow)) {
+        Result<Goodputs> ports = context_.session.probe(kProbeSpan, faults.lowest_cap(), shift);
+        if (!ports) {
+            return fail(std::move(ports.error()).during("measuring the capped ports"));
+        }
+        keep_best(best, *ports);
     }
-    Result<std::vector<PortGoodput>> ports = context_.session.probe(kProbeSpan, faults.lowest_cap());
+    return best;
+}
+
+Result<NicSlowdowns> RunSteps::measure_damage(FaultDriver& faults) {
+    NicSlowdowns damage = no_damage(cluster());
+    if (!faults.cap_in_force()) {
+        return damage;
+    }
+    Result<Goodputs> ports = probe_capped(faults);
     if (!ports) {
-        return fail(std::move(ports.error()).during("measuring the capped ports"));
+        return fail(std::move(ports.error()));
     }
     if (Result<void> stored = faults.record_goodput(*ports); !stored) {
         return fail(std::move(stored.error()));
     }
-    for (std::size_t host = 0; host < ports->size(); ++host) {
-        collective::PortSlowdown& server = topology.servers[host];
-        const auto index = static_cast<std::int32_t>(host);
-        if (faults.host_capped(index, Direction::kSend)) {
-            server.send = to_slowdown(healthy_goodput_, (*ports)[host].send);
-        }
-        if (faults.host_capped(index, Direction::kReceive)) {
-            server.receive = to_slowdown(healthy_goodput_, (*ports)[host].receive);
+    for (std::size_t host = 0; host < damage.size(); ++host) {
+        for (std::size_t nic = 0; nic < damage[host].size(); ++nic) {
+            const PortGoodput& port = (*ports)[host][nic];
+            const auto capped = [&](Direction direction) {
+                return faults.nic_capped(static_cast<std::int32_t>(host), static_cast<std::int32_t>(nic), direction);
+            };
+            if (capped(Direction::kSend)) {
+                damage[host][nic].send = to_slowdown(healthy_goodput_, port.send);
+            }
+            if (capped(Direction::kReceive)) {
+                damage[host][nic].receive = to_slowdown(healthy_goodput_, port.receive);
+            }
         }
     }
-    return topology;
+    return damage;
 }
 
 Result<void> RunSteps::iterations(const std::string& algorithm, Phase phase, const PreparedPlan& plan,
@@ -334,19 +352,10 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
     return outcome->duration;
 }
 
-Result<void> RunSteps::store_bounds(const std::string& algorithm, Phase phase, const collective::Topology& topology) {
-    std::vector<double> send;
-    std::vector<double> receive;
-    double worst = 1.0;
-    for (const collective::PortSlowdown& server : topology.servers) {
-        send.push_back(to_double(server.send));
-        receive.push_back(to_double(server.receive));
-        worst = std::max(worst, to_double(server.worst()));
-    }
+Result<void> RunSteps::store_bounds(const std::string& algorithm, Phase phase, const NicSlowdowns& damage) {
     const double vector_ns = static_cast<double>(context_.session.plan().workload.bytes.bytes()) * 8e9 /
                              static_cast<double>(healthy_goodput_.bits_per_s());
-    for (const collective::Bound& bound :
-         {collective::lower_bound_exclusive(send, receive), collective::lower_bound_fluid(send, receive)}) {
+    for (const collective::Bound& bound : bounds_of(damage)) {
         Result<void> stored = context_.recorder.add_bound(
             {.run = context_.run,
              .algorithm = algorithm,
@@ -354,7 +363,7 @@ Result<void> RunSteps::store_bounds(const std::string& algorithm, Phase phase, c
              .name = bound.name,
              .model = bound.model,
              .branch = bound.branch,
-             .slowdown = worst,
+             .slowdown = worst_of(damage),
              .time_over_n = bound.time_over_n,
              .time_ns = static_cast<std::int64_t>(std::llround(bound.time_over_n * vector_ns))});
         if (!stored) {

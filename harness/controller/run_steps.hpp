@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/controller/damage.hpp"
 #include "harness/controller/fault_driver.hpp"
 #include "harness/controller/progress.hpp"
 #include "harness/controller/session.hpp"
@@ -36,20 +37,22 @@ private:
                                               FaultDriver& faults);
     [[nodiscard]] Result<std::vector<PreparedPlan>> candidates(const std::string& algorithm);
     [[nodiscard]] Result<PreparedPlan> degraded_plan(const std::string& algorithm, const PreparedPlan& steady);
-    [[nodiscard]] Result<collective::Topology> measure_damage(FaultDriver& faults);
+    [[nodiscard]] Result<NicSlowdowns> measure_damage(FaultDriver& faults);
+    [[nodiscard]] Result<Goodputs> probe_capped(const FaultDriver& faults);
     [[nodiscard]] Result<void> iterations(const std::string& algorithm, scenarios::Phase phase,
                                           const PreparedPlan& plan, std::int32_t count, FaultDriver* faults);
     [[nodiscard]] Result<Nanoseconds> iterate(const std::string& algorithm, std::string_view phase,
                                               std::int32_t iteration, const PreparedPlan& plan, FaultDriver* faults);
     [[nodiscard]] agent::PlanSpec spec_for(const std::string& algorithm, const collective::Topology& topology) const;
     [[nodiscard]] Result<void> store_bounds(const std::string& algorithm, scenarios::Phase phase,
-                                            const collective::Topology& topology);
+                                            const NicSlowdowns& damage);
+    [[nodiscard]] const scenarios::ClusterSpec& cluster() const { return context_.session.plan().cluster; }
     void event(std::string_view kind, std::string text);
 
     Context context_;
-    std::vector<PortGoodput> healthy_ports_;
-    BitRate healthy_goodput_;      ///< of the fastest healthy port: bounds never claim more than is proven
-    collective::Topology damaged_; ///< measured while the faults of the present algorithm are in force
+    Goodputs healthy_ports_;
+    BitRate healthy_goodput_;  ///< of the fastest healthy NIC: bounds never claim more than is proven
+    NicSlowdowns damage_;      ///< measured while the faults of the present algorithm are in force
     std::int32_t warmups_ = 0; ///< warm-up iterations of the present algorithm so far
 };
 

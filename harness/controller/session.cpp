@@ -47,7 +47,7 @@ std::optional<std::uint64_t> available_memory() {
 /// Refuses a cluster whose ranks, all on this machine, need more memory than there is: the kernel would end processes
 /// that have nothing to do with the run.
 Result<void> check_memory(const scenarios::Plan& plan) {
-    const auto ranks = static_cast<std::uint64_t>(plan.cluster.hosts);
+    const auto ranks = static_cast<std::uint64_t>(plan.cluster.ranks());
     const std::uint64_t needed = ranks * (plan.workload.bytes.bytes() + probe_bytes(plan.cluster.rate, kUsualProbe));
     const std::optional<std::uint64_t> available = available_memory();
     if (!available || needed <= *available) {
@@ -58,7 +58,26 @@ Result<void> check_memory(const scenarios::Plan& plan) {
                                                ranks, to_string(plan.workload.bytes)))
             .with("needed_bytes", std::to_string(needed))
             .with("available_bytes", std::to_string(*available))
-            .advise("use fewer hosts or a smaller vector"));
+            .advise("use fewer ranks or a smaller vector"));
+}
+
+/// Notes what a rank saw of the flows that it received: what the source's send side and the destination's receive side
+/// of a NIC let through.
+Result<void> take_flows(const Json& reply, std::vector<PortGoodput>& source, std::vector<PortGoodput>& destination) {
+    const Result<Json> flows = launch::field<Json>(reply, "flows");
+    if (!flows) {
+        return fail(Error(flows.error()));
+    }
+    for (const Json& flow : *flows) {
+        const Result<std::size_t> nic = launch::field<std::size_t>(flow, "nic");
+        const Result<std::uint64_t> rate = launch::field<std::uint64_t>(flow, "goodput_bits_per_s");
+        if (!nic || !rate || *nic >= destination.size()) {
+            return fail(ErrorKind::kHarness, "a rank's report of a probe lacks a NIC or a rate");
+        }
+        destination[*nic].receive = BitRate::bits_per_s(*rate);
+        source[*nic].send = BitRate::bits_per_s(*rate);
+    }
+    return {};
 }
 
 } // namespace
@@ -132,34 +151,69 @@ Result<void> Session::init_agents() {
     return replies ? Result<void>() : fail(std::move(replies.error()));
 }
 
+Result<std::vector<Json>> Session::call_ranks(std::string_view method, const std::function<Json(std::int32_t)>& params,
+                                              Deadline deadline) {
+    const std::int32_t per_host = plan_.cluster.ranks_per_host;
+    const auto addressed = [&](std::int32_t rank) {
+        Json one = params(rank);
+        one["local_rank"] = rank % per_host;
+        return one;
+    };
+    return agents_->call_each(method, static_cast<std::size_t>(per_host), addressed, deadline);
+}
+
 Result<void> Session::start_ranks() {
+    const Json count{{"count", plan_.cluster.ranks_per_host}};
     Result<std::vector<Json>> started = agents_->call_all(
-        "start_rank", [](std::int32_t) { return Json::object(); }, Deadline::after(kStartTimeout));
+        "start_ranks", [&](std::int32_t) { return Json(count); }, Deadline::after(kStartTimeout));
     if (!started) {
         return fail(std::move(started.error()));
     }
-    const auto params = [&](std::int32_t host) {
-        return Json{{"rank", host},
-                    {"ranks", plan_.cluster.hosts},
-                    {"address", lab_->hosts().at(static_cast<std::size_t>(host)).nics.front().address},
+    for (const Json& reply : *started) {
+        const auto pids = launch::field<std::vector<std::int64_t>>(reply, "pids");
+        if (!pids) {
+            return fail(Error(pids.error()));
+        }
+        rank_pids_.insert(rank_pids_.end(), pids->begin(), pids->end());
+    }
+    return open_ranks();
+}
+
+Result<void> Session::open_ranks() {
+    const auto addresses_of = [&](std::int32_t rank) {
+        std::vector<std::string> addresses;
+        for (const lab::LabNic& nic : lab_->hosts().at(static_cast<std::size_t>(host_of(rank))).nics) {
+            addresses.push_back(nic.address);
+        }
+        return addresses;
+    };
+    const auto params = [&](std::int32_t rank) {
+        return Json{{"rank", rank},
+                    {"ranks", plan_.cluster.ranks()},
+                    {"addresses", addresses_of(rank)},
+                    {"local_rate_bits_per_s", plan_.cluster.local_rate.bits_per_s()},
                     {"token", options_.token_hex},
                     {"elements", elements()},
                     {"dtype", std::string(to_string(plan_.workload.dtype))},
                     {"seed", options_.fill_seed}};
     };
-    Result<std::vector<Json>> opened = agents_->call_all("rank.open", params, Deadline::after(kStartTimeout));
+    Result<std::vector<Json>> opened = call_ranks("rank.open", params, Deadline::after(kStartTimeout));
     if (!opened) {
         return fail(std::move(opened.error()));
     }
-    for (std::int32_t host = 0; host < plan_.cluster.hosts; ++host) {
-        const auto index = static_cast<std::size_t>(host);
-        const Result<std::int64_t> port = launch::field<std::int64_t>((*opened)[index], "port");
-        const Result<std::int64_t> pid = launch::field<std::int64_t>((*started)[index], "pid");
-        if (!port || !pid) {
-            return fail(Error(port ? pid.error() : port.error()));
+    for (std::int32_t rank = 0; rank < plan_.cluster.ranks(); ++rank) {
+        const Json& reply = (*opened)[static_cast<std::size_t>(rank)];
+        const auto ports = launch::field<std::vector<std::int64_t>>(reply, "ports");
+        const Result<std::string> local_name = launch::field<std::string>(reply, "local_name");
+        const std::vector<std::string> addresses = addresses_of(rank);
+        if (!ports || !local_name || ports->size() != addresses.size()) {
+            return fail(ErrorKind::kHarness, fmt::format("rank {} does not say where it listens", rank));
         }
-        peers_.push_back({{"address", lab_->hosts().at(index).nics.front().address}, {"port", *port}});
-        rank_pids_.push_back(*pid);
+        Json nics = Json::array();
+        for (std::size_t nic = 0; nic < addresses.size(); ++nic) {
+            nics.push_back({{"address", addresses[nic]}, {"port", (*ports)[nic]}});
+        }
+        peers_.push_back({{"nics", nics}, {"local_name", *local_name}});
     }
     return {};
 }
@@ -175,24 +229,29 @@ Result<void> Session::record_cluster(record::Recorder& recorder, std::int64_t ru
                                                  .netns = link.hello().value("netns", ""),
                                                  .clock_offset_ns = link.clock().offset.count(),
                                                  .clock_error_ns = link.clock().error.count()});
-        if (stored) {
-            stored = recorder.add_rank({.run = run, .rank = host, .host = host, .pid = rank_pids_.at(lab_host.index)});
-        }
         if (!stored) {
+            return stored;
+        }
+    }
+    for (std::int32_t rank = 0; rank < plan_.cluster.ranks(); ++rank) {
+        const std::int64_t pid = rank_pids_.at(static_cast<std::size_t>(rank));
+        if (Result<void> stored = recorder.add_rank({.run = run, .rank = rank, .host = host_of(rank), .pid = pid});
+            !stored) {
             return stored;
         }
     }
     return {};
 }
 
-record::NicRow Session::nic_row(std::int32_t host, const PortGoodput& port, std::int64_t run) const {
-    const lab::LabNic& nic = lab_->hosts().at(static_cast<std::size_t>(host)).nics.front();
+record::NicRow Session::nic_row(std::int32_t host, std::int32_t nic, const PortGoodput& port, std::int64_t run) const {
+    const lab::LabNic& lab_nic =
+        lab_->hosts().at(static_cast<std::size_t>(host)).nics.at(static_cast<std::size_t>(nic));
     return {.run = run,
             .host = host,
-            .nic = 0,
-            .name = nic.name,
-            .mac = nic.mac,
-            .address = nic.address,
+            .nic = nic,
+            .name = lab_nic.name,
+            .mac = lab_nic.mac,
+            .address = lab_nic.address,
             .line_rate_bits_per_s = static_cast<std::int64_t>(plan_.cluster.rate.bits_per_s()),
             .send_goodput_bits_per_s = static_cast<std::int64_t>(port.send.bits_per_s()),
             .receive_goodput_bits_per_s = static_cast<std::int64_t>(port.receive.bits_per_s())};
@@ -202,7 +261,7 @@ Result<PreparedPlan> Session::prepare(const agent::PlanSpec& spec) {
     const std::int64_t id = next_plan_id_++;
     const Json params{
         {"plan_id", id}, {"plan", agent::to_json(spec)}, {"peers", peers_}, {"timeout_ns", kConnectTimeout.count()}};
-    Result<std::vector<Json>> replies = agents_->call_all(
+    Result<std::vector<Json>> replies = call_ranks(
         "rank.prepare", [&](std::int32_t) { return Json(params); }, Deadline::after(2 * kConnectTimeout));
     if (!replies) {
         return fail(std::move(replies.error()));
@@ -225,7 +284,7 @@ Result<PreparedPlan> Session::prepare(const agent::PlanSpec& spec) {
 
 Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds timeout,
                                           const std::function<void(Nanoseconds)>& on_start) {
-    Result<std::vector<Json>> filled = agents_->call_all(
+    Result<std::vector<Json>> filled = call_ranks(
         "rank.fill", [](std::int32_t) { return Json::object(); }, Deadline::after(kStartTimeout));
     if (!filled) {
         return fail(std::move(filled.error()));
@@ -233,7 +292,7 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
     on_start(monotonic_now());
     const Json params{{"plan_id", plan.id}, {"timeout_ns", timeout.count()}};
     // The ranks keep the timeout themselves and name the stalled step; the controller waits a little longer.
-    Result<std::vector<Json>> replies = agents_->call_all(
+    Result<std::vector<Json>> replies = call_ranks(
         "rank.run", [&](std::int32_t) { return Json(params); }, Deadline::after(timeout + std::chrono::seconds(5)));
     if (!replies) {
         return fail(std::move(replies.error()));
@@ -241,7 +300,7 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
     IterationOutcome outcome;
     outcome.started_at = Nanoseconds::max();
     Nanoseconds ended_at = Nanoseconds::min();
-    for (std::int32_t rank = 0; rank < plan_.cluster.hosts; ++rank) {
+    for (std::int32_t rank = 0; rank < plan_.cluster.ranks(); ++rank) {
         const Json& reply = (*replies)[static_cast<std::size_t>(rank)];
         const Result<std::int64_t> started = launch::field<std::int64_t>(reply, "started_at");
         const Result<std::int64_t> ended = launch::field<std::int64_t>(reply, "ended_at");
@@ -259,25 +318,31 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
     return outcome;
 }
 
-Result<std::vector<PortGoodput>> Session::probe(Nanoseconds span, BitRate slowest) {
-    const Json params{{"bytes", std::max(probe_bytes(slowest, span), kProbeBytesMin)},
-                      {"peers", peers_},
-                      {"timeout_ns", std::max<Nanoseconds>(50 * span, kConnectTimeout).count()}};
-    Result<std::vector<Json>> replies = agents_->call_all(
-        "rank.probe", [&](std::int32_t) { return Json(params); }, Deadline::after(50 * span + 2 * kConnectTimeout));
-    if (!replies) {
-        return fail(std::move(replies.error()));
-    }
-    // Rank i receives from rank i-1: what it saw is what i-1's send side and i's receive side let through.
-    const std::size_t ranks = replies->size();
-    std::vector<PortGoodput> ports(ranks);
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-        const Result<std::uint64_t> rate = launch::field<std::uint64_t>((*replies)[rank], "goodput_bits_per_s");
-        if (!rate) {
-            return fail(Error(rate.error()));
+Result<Goodputs> Session::probe(Nanoseconds span, BitRate slowest, std::int32_t shift) {
+    const scenarios::ClusterSpec& cluster = plan_.cluster;
+    const auto hosts = static_cast<std::size_t>(cluster.hosts);
+    Goodputs ports(hosts, std::vector<PortGoodput>(static_cast<std::size_t>(cluster.nics_per_host)));
+    const std::int32_t at_once = collective::kMaxLanes * cluster.ranks_per_host;
+    for (std::int32_t first = 0; first < cluster.nics_per_host; first += at_once) {
+        const Json params{{"bytes", std::max(probe_bytes(slowest, span), kProbeBytesMin)},
+                          {"ranks_per_server", cluster.ranks_per_host},
+                          {"nics_per_server", cluster.nics_per_host},
+                          {"first_nic", first},
+                          {"shift", shift},
+                          {"peers", peers_},
+                          {"timeout_ns", std::max<Nanoseconds>(50 * span, kConnectTimeout).count()}};
+        Result<std::vector<Json>> replies = call_ranks(
+            "rank.probe", [&](std::int32_t) { return Json(params); }, Deadline::after(50 * span + 2 * kConnectTimeout));
+        if (!replies) {
+            return fail(std::move(replies.error()));
         }
-        ports[rank].receive = BitRate::bits_per_s(*rate);
-        ports[(rank + ranks - 1) % ranks].send = BitRate::bits_per_s(*rate);
+        for (std::size_t rank = 0; rank < replies->size(); ++rank) {
+            const std::size_t host = rank / static_cast<std::size_t>(cluster.ranks_per_host);
+            std::vector<PortGoodput>& source = ports[(host + hosts - static_cast<std::size_t>(shift)) % hosts];
+            if (Result<void> taken = take_flows((*replies)[rank], source, ports[host]); !taken) {
+                return fail(std::move(taken.error()));
+            }
+        }
     }
     return ports;
 }

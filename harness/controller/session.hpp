@@ -16,11 +16,14 @@
 
 namespace railbreak::controller {
 
-/// Measured payload rate of one host's port.
+/// Measured payload rate of one NIC.
 struct PortGoodput {
     BitRate send;
     BitRate receive;
 };
+
+/// By host, then by NIC.
+using Goodputs = std::vector<std::vector<PortGoodput>>;
 
 /// A schedule that every rank has made and holds connections for.
 struct PreparedPlan {
@@ -67,9 +70,11 @@ public:
     /// Fills every rank's vector, then runs the plan once. `on_start` is called when every rank is ready to start.
     [[nodiscard]] Result<IterationOutcome> iterate(const PreparedPlan& plan, Nanoseconds timeout,
                                                    const std::function<void(Nanoseconds started_at)>& on_start);
-    /// Measures every port at once with plain flows from each rank to the next, about `span` long at the rate of the
-    /// slowest port (which the caller knows).
-    [[nodiscard]] Result<std::vector<PortGoodput>> probe(Nanoseconds span, BitRate slowest);
+    /// Measures every NIC of every host with plain flows, each to the same NIC of the host `shift` further on (modulo
+    /// the hosts, not 0), about `span` long at the rate of the slowest NIC (which the caller knows). A flow tells of
+    /// the NIC it leaves and of the one it reaches: whoever knows that two NICs in a row are slow asks again with
+    /// another shift.
+    [[nodiscard]] Result<Goodputs> probe(Nanoseconds span, BitRate slowest, std::int32_t shift);
 
     /// Ends ranks and agents (each undoes what is still open), removes the lab. Returns what could not be confirmed.
     [[nodiscard]] std::vector<Error> close();
@@ -77,8 +82,9 @@ public:
     [[nodiscard]] AgentPool& agents() { return *agents_; }
     [[nodiscard]] const scenarios::Plan& plan() const { return plan_; }
     [[nodiscard]] std::int64_t elements() const;
-    /// The database's row of the data-plane NIC of a host, with its measured goodput.
-    [[nodiscard]] record::NicRow nic_row(std::int32_t host, const PortGoodput& port, std::int64_t run) const;
+    /// The database's row of a NIC of a host, with its measured goodput.
+    [[nodiscard]] record::NicRow nic_row(std::int32_t host, std::int32_t nic, const PortGoodput& port,
+                                         std::int64_t run) const;
     /// A host's monotonic time as the controller's.
     [[nodiscard]] Nanoseconds to_controller_clock(std::int32_t host, Nanoseconds there);
 
@@ -87,7 +93,13 @@ private:
     [[nodiscard]] Result<void> start_agents();
     [[nodiscard]] Result<void> init_agents();
     [[nodiscard]] Result<void> start_ranks();
+    [[nodiscard]] Result<void> open_ranks();
     [[nodiscard]] Result<void> record_cluster(record::Recorder& recorder, std::int64_t run);
+    /// One request to every rank, as AgentPool::call_all() to every host; the replies in the order of the ranks.
+    [[nodiscard]] Result<std::vector<launch::Json>>
+    call_ranks(std::string_view method, const std::function<launch::Json(std::int32_t rank)>& params,
+               Deadline deadline);
+    [[nodiscard]] std::int32_t host_of(std::int32_t rank) const { return rank / plan_.cluster.ranks_per_host; }
 
     const scenarios::Plan& plan_;
     Options options_;

@@ -28,7 +28,7 @@
 #include "collective/execute/executor.hpp"
 #include "collective/execute/links.hpp"
 #include "collective/execute/probe.hpp"
-#include "collective/transport/tcp_transport.hpp"
+#include "collective/transport/rank_transport.hpp"
 #include "harness/lab/lab.hpp"
 #include "kernels/digest.hpp"
 #include "kernels/fill.hpp"
@@ -162,21 +162,19 @@ void run_rank(const Settings& settings, Rank rank, int parent) {
     if (!settings.namespaces.empty()) {
         enter_namespace(settings.namespaces[index]);
     }
-    TcpOptions tcp;
-    tcp.self = rank;
-    tcp.address = settings.addresses[index];
-    tcp.token = "only for the benchmark, no secret";
-    tcp.tuning = settings.tuning;
-    auto transport = must(TcpTransport::listen(tcp));
-    tell(parent, transport->port());
-    std::map<Rank, PeerAddress> peers;
+    auto transport = must(RankTransport::listen({.self = rank,
+                                                 .addresses = {settings.addresses[index]},
+                                                 .token = "only for the benchmark, no secret",
+                                                 .tuning = settings.tuning}));
+    tell(parent, transport->port(0));
+    std::map<Rank, PeerAddresses> peers;
     for (Rank peer = 0; peer < settings.ranks; ++peer) {
-        peers[peer] = {settings.addresses[static_cast<std::size_t>(peer)], hear<std::uint16_t>(parent)};
+        peers[peer].nics = {{settings.addresses[static_cast<std::size_t>(peer)], hear<std::uint16_t>(parent)}};
     }
     const auto bytes = static_cast<std::size_t>(must(parse_byte_count(settings.bytes)).bytes());
     const auto elements = static_cast<std::int64_t>(bytes / 4);
     const auto schedule = make_schedule(settings, elements);
-    const LinkProbe probe(settings.ranks, elements);
+    const LinkProbe probe({.servers = settings.ranks, .warm_elements = elements / 2, .measured_elements = elements});
     must(transport->connect(peers, links_of(probe, rank), patient()));
     must(transport->connect(peers, links_of(*schedule, rank), patient()));
     Executor executor(*transport, settings.options);

@@ -67,7 +67,7 @@ TEST(Executor, CountsWhatItMoved) {
         EXPECT_LE(stats->started_at, stats->first_receive_at);
         EXPECT_LE(stats->first_receive_at, stats->last_receive_at);
         EXPECT_LE(stats->last_receive_at, stats->ended_at);
-        EXPECT_LT(stats->bytes_after_first_read, stats->bytes_received);
+        EXPECT_LT(stats->last_flows[0].bytes_after_first_read, stats->bytes_received);
     }
     EXPECT_EQ(ranks.executor(0).progress().sends_completed, (PrefixCounts{6, 0}));
 }
@@ -128,27 +128,61 @@ TEST(Executor, AScheduleOfEmptyStepsNeedsNoLink) {
     }
 }
 
-TEST(Probe, EveryRankMovesTheProbeOnceInEachDirection) {
-    Ranks ranks = local_ranks(3, 1);
-    const LinkProbe probe(3, 500000);
-    std::vector<std::vector<std::byte>> vectors(3, std::vector<std::byte>(2000000));
-    for (const auto& stats : ranks.run(probe, Dtype::kFloat32, vectors)) {
-        ASSERT_TRUE(stats.has_value());
-        EXPECT_EQ(stats->bytes_received, 2000000U);
-        EXPECT_GT(received_goodput(*stats).bits_per_s(), 0U);
+TEST(Probe, EveryNicMovesTheProbeOnceInEachDirection) {
+    // Two servers of two ranks with three NICs: rank 0 drives the NICs 0 and 2, rank 1 the NIC 1.
+    const LinkProbe probe({.servers = 3,
+                           .ranks_per_server = 2,
+                           .nics_per_server = 3,
+                           .shift = 2,
+                           .warm_elements = 1000,
+                           .measured_elements = 500000});
+    EXPECT_EQ(probe.lanes(), 2);
+    EXPECT_EQ(probe.nic(4, 1), 2);
+    EXPECT_EQ(probe.receive_step(0, 0, 1).peer, 2);
+    Ranks ranks = testing::ranks_of(probe);
+    std::vector<std::vector<std::byte>> vectors(6, std::vector<std::byte>(2000000));
+    const auto results = ranks.run(probe, Dtype::kFloat32, vectors);
+    for (Rank rank = 0; rank < 6; ++rank) {
+        const auto& stats = results[static_cast<std::size_t>(rank)];
+        ASSERT_TRUE(stats.has_value()) << stats.error().to_line();
+        EXPECT_EQ(stats->bytes_received, rank % 2 == 0 ? 4008000U : 2004000U);
+        EXPECT_GT(received_goodput(*stats, 0).bits_per_s(), 0U);
+        EXPECT_EQ(received_goodput(*stats, 1).bits_per_s() > 0, rank % 2 == 0);
     }
+}
+
+TEST(Probe, NicsBeyondTheLanesOfARankAreMeasuredByAnotherProbe) {
+    EXPECT_EQ(LinkProbe({.servers = 2, .nics_per_server = 8}).lanes(), 4);
+    const LinkProbe rest({.servers = 2, .nics_per_server = 8, .first_nic = 4});
+    EXPECT_EQ(rest.lanes(), 4);
+    EXPECT_EQ(rest.port(1, 3), (Port{PortKind::kNic, 7}));
+    const LinkProbe shared({.servers = 2, .ranks_per_server = 4, .nics_per_server = 2});
+    EXPECT_EQ(shared.send_count(1, 0), 2); // the second NIC
+    EXPECT_EQ(shared.send_count(2, 0), 0); // both NICs have a rank already
+}
+
+TEST(Probe, TheRateIsThatOfTheLastStep) {
     EXPECT_EQ(received_goodput(ExecutionStats{}), BitRate{});
     ExecutionStats known;
-    known.first_receive_at = std::chrono::seconds(1);
-    known.last_receive_at = std::chrono::seconds(3);
-    known.bytes_after_first_read = 1000000;
-    EXPECT_EQ(received_goodput(known), BitRate::bits_per_s(4000000));
+    known.last_flows[1] = {std::chrono::seconds(1), std::chrono::seconds(3), 1000000};
+    EXPECT_EQ(received_goodput(known, 1), BitRate::bits_per_s(4000000));
 }
 
 TEST(Links, AreThoseThatTheRankUses) {
     const std::vector<LinkSpec> expected{{Direction::kOutgoing, 2, 0}, {Direction::kIncoming, 0, 0}};
     EXPECT_EQ(links_of(testing::toy_ring(3, 9), 1), expected);
     EXPECT_EQ(links_of(testing::toy_two_lanes(3, 9), 1).size(), 8U);
+}
+
+TEST(Links, NameThePortsOfBothEnds) {
+    ListSchedule made = testing::toy_chain(2, 4);
+    made.attach(0, 0, {PortKind::kNic, 3});
+    const LinkSpec expected{Direction::kOutgoing, 1, 0, {PortKind::kNic, 3}, {PortKind::kNic, 0}};
+    EXPECT_EQ(links_of(made, 0).front(), expected);
+    EXPECT_EQ(to_string(expected), "to rank 1 on lane 0 (own NIC 3, the peer's NIC 0)");
+    made.attach_inside(0);
+    EXPECT_EQ(to_string(links_of(made, 1).back()), "from rank 0 on lane 0 (inside the host)");
+    EXPECT_EQ(to_string(links_of(testing::toy_chain(2, 4), 0).front()), "to rank 1 on lane 0");
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "collective/execute/executor.hpp"
+#include "collective/execute/links.hpp"
 #include "collective/transport/local_mesh.hpp"
 #include "kernels/digest.hpp"
 #include "kernels/fill.hpp"
@@ -71,6 +72,17 @@ private:
 
 inline Ranks local_ranks(Rank ranks, Lane lanes, const ExecutorOptions& options = {}) {
     auto mesh = make_local_mesh(ranks, lanes);
+    EXPECT_TRUE(mesh.has_value()) << mesh.error().to_line();
+    return Ranks(std::move(*mesh), options);
+}
+
+/// Ranks with exactly the links of a schedule; those inside a host go through shared memory.
+inline Ranks ranks_of(const Schedule& schedule, BitRate local_rate = {}, const ExecutorOptions& options = {}) {
+    std::vector<std::vector<LinkSpec>> links;
+    for (Rank rank = 0; rank < schedule.ranks(); ++rank) {
+        links.push_back(links_of(schedule, rank));
+    }
+    auto mesh = make_local_mesh(links, local_rate);
     EXPECT_TRUE(mesh.has_value()) << mesh.error().to_line();
     return Ranks(std::move(*mesh), options);
 }

@@ -1,4 +1,4 @@
-#include "collective/transport/tcp_transport.hpp"
+#include "collective/transport/rank_transport.hpp"
 
 #include <csignal>
 #include <thread>
@@ -22,26 +22,30 @@ using testing::soon;
 
 const std::string kToken = "a token for tests, 32 bytes long";
 
-std::unique_ptr<TcpTransport> listening(Rank self, std::string token = kToken) {
-    TcpOptions options;
+std::unique_ptr<RankTransport> listening(Rank self, std::string token = kToken) {
+    RankTransportOptions options;
     options.self = self;
-    options.address = "127.0.0.1";
+    options.addresses = {"127.0.0.1"};
     options.token = std::move(token);
     options.handshake_budget = std::chrono::milliseconds(200);
-    auto made = TcpTransport::listen(options);
+    auto made = RankTransport::listen(options);
     EXPECT_TRUE(made.has_value()) << made.error().to_line();
     return std::move(*made);
 }
 
+PeerAddresses at(std::uint16_t port) {
+    return {{{"127.0.0.1", port}}, ""};
+}
+
 /// All ranks of a schedule, connected over the loopback interface.
 struct Mesh {
-    std::vector<std::unique_ptr<TcpTransport>> transports;
-    std::map<Rank, PeerAddress> peers;
+    std::vector<std::unique_ptr<RankTransport>> transports;
+    std::map<Rank, PeerAddresses> peers;
 
     explicit Mesh(Rank ranks) {
         for (Rank rank = 0; rank < ranks; ++rank) {
             transports.push_back(listening(rank));
-            peers[rank] = {"127.0.0.1", transports.back()->port()};
+            peers[rank] = {{{"127.0.0.1", transports.back()->port(0)}}, transports.back()->local_name()};
         }
     }
     std::vector<Result<void>> connect(const Schedule& schedule, Deadline deadline = soon()) {
@@ -133,12 +137,12 @@ TEST(Tcp, StrangersAreDroppedAndHoldUpNobody) {
     Mesh mesh(2);
     std::vector<UniqueFd> silent;
     for (int i = 0; i < 5; ++i) {
-        silent.push_back(stranger(mesh.transports[0]->port()));
-        UniqueFd loud = stranger(mesh.transports[0]->port());
+        silent.push_back(stranger(mesh.transports[0]->port(0)));
+        UniqueFd loud = stranger(mesh.transports[0]->port(0));
         const std::string garbage(500, 'x');
         ASSERT_EQ(::send(loud.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL), 500);
         silent.push_back(std::move(loud));
-        stranger(mesh.transports[0]->port()).reset(); // comes and goes
+        stranger(mesh.transports[0]->port(0)).reset(); // comes and goes
     }
     const auto ring = testing::toy_ring(2, 1000);
     for (const auto& connected : mesh.connect(ring)) {
@@ -161,7 +165,7 @@ TEST(Tcp, StrangersAreDroppedAndHoldUpNobody) {
 TEST(Tcp, APeerWithAnotherTokenIsRefusedByName) {
     auto honest = listening(0);
     auto other = listening(1, "another token, also 32 bytes long");
-    const std::map<Rank, PeerAddress> peers{{0, {"127.0.0.1", honest->port()}}, {1, {"127.0.0.1", other->port()}}};
+    const std::map<Rank, PeerAddresses> peers{{0, at(honest->port(0))}, {1, at(other->port(0))}};
     Result<void> accepted;
     std::thread thread([&] {
         const LinkSpec incoming[] = {{Direction::kIncoming, 1, 0}};
@@ -181,24 +185,24 @@ TEST(Tcp, APeerWithAnotherTokenIsRefusedByName) {
 
 TEST(Tcp, NobodyListeningIsAnErrorAtOnce) {
     auto lonely = listening(0);
-    const std::uint16_t closed_port = listening(1)->port();
+    const std::uint16_t closed_port = listening(1)->port(0);
     const LinkSpec outgoing[] = {{Direction::kOutgoing, 1, 0}};
-    const auto connected = lonely->connect({{1, {"127.0.0.1", closed_port}}}, outgoing, soon());
+    const auto connected = lonely->connect({{1, at(closed_port)}}, outgoing, soon());
     ASSERT_FALSE(connected.has_value());
     EXPECT_EQ(connected.error().kind(), ErrorKind::kOutcome);
     EXPECT_THAT(connected.error().to_line(), HasSubstr("ECONNREFUSED"));
 }
 
 TEST(Tcp, BadOptionsAreRefused) {
-    TcpOptions options;
-    options.address = "localhost";
+    RankTransportOptions options;
+    options.addresses = {"localhost"};
     options.token = kToken;
-    EXPECT_EQ(TcpTransport::listen(options).error().kind(), ErrorKind::kInput);
-    options.address = "192.0.2.1"; // reserved for documentation, on no machine
-    EXPECT_EQ(TcpTransport::listen(options).error().kind(), ErrorKind::kHarness);
-    options.address = "127.0.0.1";
+    EXPECT_EQ(RankTransport::listen(options).error().kind(), ErrorKind::kInput);
+    options.addresses = {"192.0.2.1"}; // reserved for documentation, on no machine
+    EXPECT_EQ(RankTransport::listen(options).error().kind(), ErrorKind::kHarness);
+    options.addresses = {"127.0.0.1"};
     options.token = "short";
-    EXPECT_EQ(TcpTransport::listen(options).error().kind(), ErrorKind::kInput);
+    EXPECT_EQ(RankTransport::listen(options).error().kind(), ErrorKind::kInput);
 }
 
 TEST(Tcp, TheDeathOfARankEndsTheRunOfItsPeersAndNamesIt) {

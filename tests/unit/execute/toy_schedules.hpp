@@ -1,7 +1,8 @@
 // Small schedules that exercise what a ring does not: two lanes, relays, gaps, empty steps, waits of receives on sends.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,17 @@ public:
 
     ListSchedule(ListSchedule&& other) noexcept
         : Schedule(), name_(std::move(other.name_)), ranks_(other.ranks_), lanes_(other.lanes_),
-          elements_(other.elements_), sends_(std::move(other.sends_)), receives_(std::move(other.receives_)) {}
+          elements_(other.elements_), ports_(std::move(other.ports_)), sends_(std::move(other.sends_)),
+          receives_(std::move(other.receives_)) {}
+
+    /// Attaches a lane of a rank to a port; lanes are on NIC 0 otherwise.
+    void attach(Rank rank, Lane lane, Port port) { ports_[{rank, lane}] = port; }
+    /// Attaches a lane of all ranks to their intra-host ports.
+    void attach_inside(Lane lane) {
+        for (Rank rank = 0; rank < ranks_; ++rank) {
+            attach(rank, lane, {PortKind::kLocal, 0});
+        }
+    }
 
     /// Appends a flow: a send step of `from` and the receive step of `to`.
     void add(Rank from, Rank to, Slice slice, Combine combine, PrefixCounts send_after, Lane lane = 0,
@@ -33,6 +44,10 @@ public:
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] Rank ranks() const override { return ranks_; }
     [[nodiscard]] Lane lanes() const override { return lanes_; }
+    [[nodiscard]] Port port(Rank rank, Lane lane) const override {
+        const auto found = ports_.find({rank, lane});
+        return found == ports_.end() ? Port{} : found->second;
+    }
     [[nodiscard]] std::int64_t elements() const override { return elements_; }
     [[nodiscard]] std::int64_t send_count(Rank rank, Lane lane) const override {
         return static_cast<std::int64_t>(sends_[at(rank, lane)].size());
@@ -54,6 +69,7 @@ private:
     Rank ranks_;
     Lane lanes_;
     std::int64_t elements_;
+    std::map<std::pair<Rank, Lane>, Port> ports_;
     std::vector<std::vector<Step>> sends_;
     std::vector<std::vector<Step>> receives_;
 };

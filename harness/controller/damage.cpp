@@ -1,0 +1,141 @@
+#include "harness/controller/damage.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace railbreak::controller {
+
+namespace {
+
+/// Slowdowns that differ by less were meant to be equal.
+constexpr double kAlike = 1.05;
+
+using Side = Rational NicSlowdown::*;
+
+/// Slowest and fastest NIC of a host.
+std::pair<Rational, Rational> range_of(const std::vector<NicSlowdown>& nics, Side side) {
+    const auto [least, most] = std::minmax_element(
+        nics.begin(), nics.end(), [&](const NicSlowdown& a, const NicSlowdown& b) { return a.*side < b.*side; });
+    return {(*most).*side, (*least).*side};
+}
+
+bool alike(const std::vector<NicSlowdown>& nics, Side side) {
+    const auto [slowest, fastest] = range_of(nics, side);
+    return to_double(slowest / fastest) < kAlike;
+}
+
+/// Healthy rate of all NICs together over their present rate.
+Rational pooled(const std::vector<NicSlowdown>& nics, Side side) {
+    Rational rate{0};
+    for (const NicSlowdown& nic : nics) {
+        rate += 1 / (nic.*side);
+    }
+    return static_cast<std::int64_t>(nics.size()) / rate;
+}
+
+Rational as_planned(const std::vector<NicSlowdown>& nics, Side side) {
+    return alike(nics, side) ? pooled(nics, side) : range_of(nics, side).first;
+}
+
+} // namespace
+
+NicSlowdowns no_damage(const scenarios::ClusterSpec& cluster) {
+    return NicSlowdowns(static_cast<std::size_t>(cluster.hosts),
+                        std::vector<NicSlowdown>(static_cast<std::size_t>(cluster.nics_per_host)));
+}
+
+Rational to_slowdown(BitRate healthy, BitRate present) {
+    const double ratio = static_cast<double>(healthy.bits_per_s()) /
+                         static_cast<double>(std::max<std::uint64_t>(present.bits_per_s(), 1));
+    const auto thousandths = static_cast<std::int64_t>(std::lround(std::clamp(ratio, 1.0, 1e6) * 1000.0));
+    return Rational(thousandths, 1000);
+}
+
+collective::Topology plan_topology(const scenarios::ClusterSpec& cluster, const NicSlowdowns& damage, BitRate healthy) {
+    collective::Topology topology = collective::healthy_topology(cluster.hosts);
+    topology.ranks_per_server = cluster.ranks_per_host;
+    topology.nics_per_server = cluster.nics_per_host;
+    if (cluster.ranks_per_host > 1 && cluster.local_rate.bits_per_s() > 0 && healthy.bits_per_s() > 0) {
+        const double ratio =
+            static_cast<double>(cluster.local_rate.bits_per_s()) / static_cast<double>(healthy.bits_per_s());
+        topology.local_ratio = Rational(std::max<std::int64_t>(std::lround(ratio * 1000.0), 1), 1000);
+    }
+    for (std::size_t host = 0; host < damage.size(); ++host) {
+        topology.servers[host].send = as_planned(damage[host], &NicSlowdown::send);
+        topology.servers[host].receive = as_planned(damage[host], &NicSlowdown::receive);
+    }
+    return topology;
+}
+
+std::vector<collective::Bound> bounds_of(const NicSlowdowns& damage) {
+    std::vector<double> send;
+    std::vector<double> receive;
+    bool all_alike = true;
+    for (const std::vector<NicSlowdown>& nics : damage) {
+        send.push_back(to_double(pooled(nics, &NicSlowdown::send)));
+        receive.push_back(to_double(pooled(nics, &NicSlowdown::receive)));
+        all_alike = all_alike && alike(nics, &NicSlowdown::send) && alike(nics, &NicSlowdown::receive);
+    }
+    std::vector<collective::Bound> bounds{collective::lower_bound_exclusive(send, receive),
+                                          collective::lower_bound_fluid(send, receive)};
+    if (!all_alike) {
+        const std::string model = bounds[0].model;
+        bounds[0] = bounds[1];
+        bounds[0].model = model;
+    }
+    for (collective::Bound& bound : bounds) {
+        bound.time_over_n /= static_cast<double>(damage.front().size());
+    }
+    return bounds;
+}
+
+double worst_of(const NicSlowdowns& damage) {
+    double worst = 1.0;
+    for (const std::vector<NicSlowdown>& nics : damage) {
+        for (const NicSlowdown& nic : nics) {
+            worst = std::max({worst, to_double(nic.send), to_double(nic.receive)});
+        }
+    }
+    return worst;
+}
+
+std::vector<std::int32_t> probe_shifts(std::int32_t hosts, const std::function<bool(std::int32_t)>& slow) {
+    // A side of a slow host: {host, sends?}. What a shift settles: the sides whose partner is healthy.
+    using Side = std::pair<std::int32_t, bool>;
+    const auto settles = [&](std::int32_t shift) {
+        std::set<Side> sides;
+        for (std::int32_t host = 0; host < hosts; ++host) {
+            const std::int32_t next = (host + shift) % hosts;
+            if (slow(host) && !slow(next)) {
+                sides.insert({host, true});
+            }
+            if (slow(next) && !slow(host)) {
+                sides.insert({next, false});
+            }
+        }
+        return sides;
+    };
+    std::vector<std::int32_t> shifts;
+    std::set<Side> settled;
+    for (;;) { // greedily the shift that settles most
+        std::int32_t best = 0;
+        std::size_t most = settled.size();
+        for (std::int32_t shift = 1; shift < hosts; ++shift) {
+            std::set<Side> both = settles(shift);
+            both.insert(settled.begin(), settled.end());
+            if (both.size() > most) {
+                most = both.size();
+                best = shift;
+            }
+        }
+        if (best == 0) {
+            break;
+        }
+        shifts.push_back(best);
+        settled.merge(settles(best));
+    }
+    return shifts.empty() ? std::vector<std::int32_t>{1} : shifts;
+}
+
+} // namespace railbreak::controller

@@ -1,0 +1,48 @@
+// From measured NICs to what plans and bounds reckon with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "collective/bounds.hpp"
+#include "collective/topology.hpp"
+#include "harness/controller/session.hpp"
+
+namespace railbreak::controller {
+
+/// How much slower than healthy one NIC is, by direction; 1 when nothing slows it.
+struct NicSlowdown {
+    Rational send{1};
+    Rational receive{1};
+};
+
+/// By host, then by NIC.
+using NicSlowdowns = std::vector<std::vector<NicSlowdown>>;
+
+/// Every NIC of the cluster healthy.
+[[nodiscard]] NicSlowdowns no_damage(const scenarios::ClusterSpec& cluster);
+
+/// A measured slowdown as a fraction with three decimals: finer than any measurement here. At least 1.
+[[nodiscard]] Rational to_slowdown(BitRate healthy, BitRate present);
+
+/// The topology that algorithms plan for. The NICs of a host count as pooled when all are slowed alike; otherwise the
+/// host counts as slow as its slowest NIC, because a rank cannot leave its NIC. `healthy` is the goodput of a NIC.
+[[nodiscard]] collective::Topology plan_topology(const scenarios::ClusterSpec& cluster, const NicSlowdowns& damage,
+                                                 BitRate healthy);
+
+/// Lower bounds of both port models that hold for every schedule on that cluster, whichever NIC a flow takes: the NICs
+/// of a host together are one port of a server, K times as fast as one NIC. In the exclusive model that is only true
+/// while the NICs of every host are alike; otherwise the fluid bound, which always holds, stands for both.
+[[nodiscard]] std::vector<collective::Bound> bounds_of(const NicSlowdowns& damage);
+
+/// The largest slowdown of any NIC.
+[[nodiscard]] double worst_of(const NicSlowdowns& damage);
+
+/// Shifts of probes (see Session::probe) that measure every host that is not `slow` against a healthy one at least once
+/// on each side, as few as can be found quickly; {1} when no host is slow. Hosts that only have slow partners are
+/// measured against those.
+[[nodiscard]] std::vector<std::int32_t> probe_shifts(std::int32_t hosts,
+                                                     const std::function<bool(std::int32_t host)>& slow);
+
+} // namespace railbreak::controller
