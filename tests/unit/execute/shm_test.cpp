@@ -159,7 +159,7 @@ TEST(SharedMemory, SchedulesGiveTheSumWithAndWithoutARate) {
         for (const auto make : {inside_chain, mixed_lanes, both_inside}) {
             Ranks free = testing::ranks_of(make(p, 5));
             Ranks paced = testing::ranks_of(make(p, 5), BitRate::bits_per_s(2'000'000'000));
-            for (const std::int64_t elements : {2, 7, 1001, 40009, 600'011}) {
+            for (const std::int64_t elements : {2, 1001, 200'011}) {
                 free.expect_allreduce(make(p, elements), Dtype::kFloat32, 3);
                 free.expect_allreduce(make(p, elements), Dtype::kBfloat16, 4);
                 paced.expect_allreduce(make(p, elements), Dtype::kFloat32, 5);
