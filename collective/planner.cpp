@@ -68,8 +68,10 @@ PlanRow make_row(const PlannerInput& input, const Algorithm& algorithm, const Pl
     return row;
 }
 
+/// Applies, and its time is to be believed in this model: what is predicted for flows that share ports is not, in the
+/// exclusive one.
 bool usable(const PlannerInput& input, const PlanRow& row) {
-    return row.plan && row.careful && (input.model == PortModel::kFluid || !row.shares_ports);
+    return row.plan && row.careful && (input.model == PortModel::kFluid || input.simulate || !row.shares_ports);
 }
 
 /// The least careful time, unless the ring is nearly as good: fewer, longer flows need less luck.
@@ -93,24 +95,24 @@ void recommend(const PlannerInput& input, Choice& choice) {
         return;
     }
     const double margin = kSlowdownMargin;
+    const char* how = input.simulate ? "simulated" : "predicted";
     const auto least = static_cast<double>(choice.rows[*best].careful->count());
     if (!ring || least < kWorthWhile * static_cast<double>(choice.rows[*ring].careful->count())) {
         choice.recommended = best;
-        choice.why = fmt::format("the least time predicted, with slow ports taken for {} times slower than stated: "
-                                 "{}{}",
-                                 margin, railbreak::to_string(*choice.rows[*best].careful),
-                                 ring ? fmt::format(", the ring {}", railbreak::to_string(*choice.rows[*ring].careful))
-                                      : std::string());
+        choice.why =
+            fmt::format("the least time {} with slow ports {} times slower than stated: {}{}", how, margin,
+                        railbreak::to_string(*choice.rows[*best].careful),
+                        ring ? fmt::format(", the ring {}", railbreak::to_string(*choice.rows[*ring].careful)) : "");
         return;
     }
     choice.recommended = ring;
-    choice.why = best == ring
-                     ? fmt::format("nothing is predicted to be faster than the ring, even with slow ports taken "
-                                   "for {} times slower than stated",
-                                   margin)
-                     : fmt::format("{} would gain less than {:.0f} %, with slow ports taken for {} times slower "
-                                   "than stated",
-                                   choice.rows[*best].algorithm, 100 * (1 - kWorthWhile), margin);
+    choice.why =
+        best == ring
+            ? fmt::format("nothing is {} to be faster than the ring, even with slow ports {} times slower than "
+                          "stated",
+                          how, margin)
+            : fmt::format("{} is {} to gain less than {:.0f} %, with slow ports {} times slower than stated",
+                          choice.rows[*best].algorithm, how, 100 * (1 - kWorthWhile), margin);
 }
 
 /// Time that the algorithm predicts for a message of that size, in nanoseconds; infinite when it does not apply.
@@ -146,6 +148,19 @@ std::uint64_t bisect(const PlannerInput& input, const Algorithm& algorithm, cons
 
 Result<Nanoseconds> simulated(const Schedule& schedule, const SimulationOptions& options) {
     return simulate(schedule, options).map([](const SimulationResult& result) { return result.makespan; });
+}
+
+void simulate_rows(const PlannerInput& input, Choice& choice) {
+    const SimulationOptions stated = simulation_of(input);
+    SimulationOptions careful = stated;
+    careful.topology = with_margin(input.request).topology;
+    for (PlanRow& row : choice.rows) {
+        if (row.plan) {
+            row.simulated = simulated(*row.plan->schedule, stated);
+            const Result<Nanoseconds> slower = simulated(*row.plan->schedule, careful);
+            row.careful = slower ? std::optional(*slower) : std::nullopt;
+        }
+    }
 }
 
 /// The ring while nothing was slow.
@@ -224,6 +239,9 @@ Result<Choice> choose(const PlannerInput& input) {
     for (const Algorithm* algorithm : input.algorithms) {
         choice.rows.push_back(make_row(relative, *algorithm, careful));
     }
+    if (input.simulate) {
+        simulate_rows(input, choice);
+    }
     recommend(input, choice);
     return choice;
 }
@@ -256,11 +274,6 @@ Result<Evaluation> evaluate(const PlannerInput& input) {
     evaluation.bound_time = in_time(binding(bounds).time_over_n, vector_ns);
 
     evaluation.healthy_ring = healthy_ring(input);
-    for (PlanRow& row : evaluation.choice.rows) {
-        if (input.simulate && row.plan) {
-            row.simulated = simulated(*row.plan->schedule, simulation_of(input));
-        }
-    }
     return evaluation;
 }
 

@@ -26,7 +26,7 @@ struct PlannerInput {
     PortModel model = PortModel::kExclusive;
     /// Entries of the registry, never null. "auto" stands for the planner itself and is not among them.
     std::vector<const Algorithm*> algorithms;
-    bool simulate = false; ///< also run each schedule on the port model
+    bool simulate = false; ///< also run each schedule on the port model, and recommend by that
 };
 
 /// Every algorithm of this build but "auto".
@@ -36,9 +36,10 @@ struct PlannerInput {
 struct PlanRow {
     std::string algorithm;
     Result<Plan> plan; ///< or why it does not apply
-    /// Time predicted if every slow port were kSlowdownMargin times slower than stated; empty: does not apply then.
+    /// Time if every slow port were kSlowdownMargin times slower than stated: what this very schedule takes in the
+    /// simulator, else what the algorithm predicts. Empty: it does not apply then. The recommendation goes by it.
     std::optional<Nanoseconds> careful;
-    /// Several lanes share a port: meant for the fluid model, and not to be recommended in the exclusive one.
+    /// Several lanes share a port: meant for the fluid model. In the exclusive one only its simulated time is of use.
     bool shares_ports = false;
     std::optional<Result<Nanoseconds>> simulated;
 
@@ -53,8 +54,9 @@ struct Choice {
     std::string why;                        ///< one sentence: why that row, or why none
 };
 
-/// Plans with every algorithm and compares. That an algorithm does not apply is no error, it is said in its row. Errors
-/// (kInput): fewer than two servers, no ranks, no elements, no rate, a slowdown below 1, a server without a NIC.
+/// Plans with every algorithm, simulates if asked to, and compares. That an algorithm does not apply is no error, it is
+/// said in its row. Errors (kInput): fewer than two servers, no ranks, no elements, no rate, a slowdown below 1, a
+/// server without a NIC.
 [[nodiscard]] Result<Choice> choose(const PlannerInput& input);
 
 /// Everything the planner finds out.
@@ -68,7 +70,7 @@ struct Evaluation {
     Choice choice;
 };
 
-/// choose() with the bounds beside it, and simulated times if asked for. Errors as there.
+/// choose() with the bounds beside it. Errors as there.
 [[nodiscard]] Result<Evaluation> evaluate(const PlannerInput& input);
 
 /// What the schedules of this input are simulated on. Flows of the fluid model pass on data while it arrives, as the

@@ -9,15 +9,15 @@ namespace railbreak::collective {
 namespace {
 
 Result<PortModel> model_of(const PlanRequest& request) {
-    PortModel model = PortModel::kFluid;
+    PortModel model = PortModel::kExclusive;
     for (const auto& [name, value] : request.options) {
         if (name != "model") {
             return fail(Error(ErrorKind::kInput, fmt::format("auto has no option \"{}\"", name))
-                            .advise("its option is model (fluid, exclusive)"));
+                            .advise("its option is model (exclusive, fluid)"));
         }
         if (value != to_string(PortModel::kFluid) && value != to_string(PortModel::kExclusive)) {
             return fail(Error(ErrorKind::kInput, fmt::format("port model \"{}\" is unknown", value))
-                            .advise("model is fluid or exclusive"));
+                            .advise("model is exclusive or fluid"));
         }
         model = value == to_string(PortModel::kFluid) ? PortModel::kFluid : PortModel::kExclusive;
     }
@@ -31,7 +31,7 @@ std::string_view AutoAlgorithm::summary() const {
 }
 
 std::vector<OptionHelp> AutoAlgorithm::options() const {
-    return {{"model", "fluid, exclusive", "how flows share a port"}};
+    return {{"model", "exclusive, fluid", "how flows share a port"}};
 }
 
 Result<Plan> AutoAlgorithm::plan(const PlanRequest& request) const {

@@ -8,7 +8,8 @@ namespace railbreak::collective {
 /// "auto": evaluates every other algorithm of the registry and plans with the one that the planner recommends
 /// (planner.hpp), which allows for measurements that are too good.
 ///
-/// Option: model = fluid (default, what kernel TCP does) | exclusive. Errors (kInput): unknown or wrong options, no
+/// Option: model = exclusive (default) | fluid. A plan for exclusive ports takes no longer on fluid ones; what is
+/// predicted for flows that share a port is rougher. Errors (kInput): unknown or wrong options, no
 /// algorithm applies.
 class AutoAlgorithm final : public Algorithm {
 public:

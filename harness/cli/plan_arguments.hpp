@@ -29,6 +29,9 @@ struct PlanArguments {
     std::string sweep;
     bool simulate = false;
     bool csv = false;
+    std::string gantt;         ///< file for the picture of the plan
+    std::string export_format; ///< of the plan: json, msccl-xml, chrome-trace
+    std::string output;        ///< file for the exported plan; empty: standard output, in place of the answer
 };
 
 /// Limits of what can be asked.

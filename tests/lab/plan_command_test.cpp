@@ -1,4 +1,7 @@
 // `railbreak plan` as a user runs it: no lab and no privilege needed.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -128,6 +131,28 @@ TEST(Plan, SimulatesWhenAskedTo) {
     EXPECT_NEAR(swept["rows"][1]["vs_healthy"].get<double>(), 2.0, 1e-6);
 }
 
+TEST(Plan, TheRecommendedPlanIsDrawnAndExported) {
+    const TemporaryFolder home;
+    const std::string picture = (home.path() / "plan.svg").string();
+    const std::string trace = (home.path() / "plan.json").string();
+    const Words question = {"--servers", "5", "--slow", "4:1/2", "--bytes", "20MiB"};
+    const auto with = [&](const Words& more) {
+        Words words = question;
+        words.insert(words.end(), more.begin(), more.end());
+        return plan(words);
+    };
+    const Finished drawn = with({"--gantt", picture, "--export", "chrome-trace", "-o", trace});
+    EXPECT_EQ(drawn.status.code, 0) << drawn.err;
+    EXPECT_THAT(drawn.out, HasSubstr("\nRecommended: optcc"));
+    std::ifstream svg(picture);
+    EXPECT_THAT(std::string(std::istreambuf_iterator<char>(svg), {}), HasSubstr("<svg"));
+    std::ifstream events(trace);
+    EXPECT_FALSE(json::parse(events, nullptr, false).is_discarded());
+    const json exported = parsed(with({"--export", "json", "--algorithm", "ring"}));
+    EXPECT_THAT(exported.dump(), HasSubstr("ring(p=5)"));
+    EXPECT_THAT(with({"--export", "msccl-xml", "--algorithm", "ring"}).out, HasSubstr("<algo "));
+}
+
 struct Refusal {
     Words words;
     std::string reason; ///< part of the line on stderr
@@ -167,6 +192,11 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "4", "--algorithm", "optcc", "--option", "k"}, "--option: \"k\" is not understood"},
         {{"--servers", "4", "--csv"}, "--csv is for --sweep"},
         {{"--servers", "4", "--slow", "1:1/2", "--sweep", "ell=2"}, "--sweep slows servers itself"},
+        {{"--servers", "4", "--export", "pdf"}, "pdf"},
+        {{"--servers", "4", "-o", "x"}, "--output is for --export"},
+        {{"--servers", "4", "--sweep", "p=4", "--gantt", "x.svg"}, "--gantt and --export are for one plan"},
+        {{"--servers", "2", "--algorithm", "optcc", "--slow", "1:1/2", "--gantt", "x.svg"}, "at least 3 ranks"},
+        {{"--servers", "4", "--gantt", "/nowhere/x.svg"}, "/nowhere/x.svg"},
         {{"--sweep", "q=4"}, "--sweep: \"q\" is not understood"},
         {{"--sweep", "p=1..4"}, "--sweep: p = 1 is out of range; allowed: whole numbers, 2 to 65536"},
         {{"--sweep", "p=4,ell=1/2"}, "--sweep: ell = 1/2 is out of range; allowed: 1 to 100"},
