@@ -25,7 +25,7 @@ inline std::unique_ptr<const collective::Schedule> optcc(collective::OptccPlan p
     return collective::make_optcc(parameters);
 }
 
-/// Every plan in one-lane and two-lane form, with vectors that divide evenly.
+/// Every plan, on one lane and on several, also with servers of two ranks; the vectors divide evenly.
 inline std::vector<std::unique_ptr<const collective::Schedule>> sample_schedules() {
     using collective::OptccPlan;
     std::vector<std::unique_ptr<const collective::Schedule>> samples;
@@ -43,6 +43,16 @@ inline std::vector<std::unique_ptr<const collective::Schedule>> sample_schedules
                                               .plan = OptccPlan::kUniform,
                                               .segments = 4,
                                               .shared = true}));
+    for (const bool shared : {false, true}) {
+        samples.push_back(collective::make_optcc({.servers = 4,
+                                                  .stragglers = {3},
+                                                  .elements = 192,
+                                                  .plan = OptccPlan::kUniform,
+                                                  .segments = 2,
+                                                  .shared = shared,
+                                                  .ranks_per_server = 2,
+                                                  .nics_per_server = 2}));
+    }
     return samples;
 }
 
