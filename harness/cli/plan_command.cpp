@@ -17,23 +17,23 @@ namespace {
 
 int run_sweep(const CommonOptions& common, PlanArguments arguments) {
     if (!arguments.slow.empty()) {
-        return tell(Error(ErrorKind::kUsage, "--sweep slows servers itself, which --slow contradicts")
-                        .advise("use m=NUMBER,ell=SLOWDOWN in the sweep"));
+        return tell(common, Error(ErrorKind::kUsage, "--sweep slows servers itself, which --slow contradicts")
+                                .advise("use m=NUMBER,ell=SLOWDOWN in the sweep"));
     }
     if (arguments.servers == 0) {
         arguments.servers = 2; // replaced by the sweep's
     }
     const Result<collective::PlannerInput> input = read_plan_arguments(arguments);
     if (!input) {
-        return tell(input.error());
+        return tell(common, input.error());
     }
     const Result<SweepSpec> spec = parse_sweep(arguments.sweep, *input);
     if (!spec) {
-        return tell(spec.error());
+        return tell(common, spec.error());
     }
     const Result<std::vector<SweepRow>> rows = sweep(*spec, *input);
     if (!rows) {
-        return tell(rows.error());
+        return tell(common, rows.error());
     }
     print_result(common.json     ? sweep_json(*rows, *input)
                  : arguments.csv ? sweep_csv(*rows)
@@ -103,27 +103,27 @@ Result<void> check_output(const PlanArguments& arguments) {
 
 int run_plan(const CommonOptions& common, const PlanArguments& arguments) {
     if (const Result<void> fine = check_output(arguments); !fine) {
-        return tell(fine.error());
+        return tell(common, fine.error());
     }
     if (!arguments.sweep.empty()) {
         return run_sweep(common, arguments);
     }
     const Result<collective::PlannerInput> input = read_plan_arguments(arguments);
     if (!input) {
-        return tell(input.error());
+        return tell(common, input.error());
     }
     const Result<collective::Evaluation> evaluation = collective::evaluate(*input);
     if (!evaluation) {
-        return tell(evaluation.error());
+        return tell(common, evaluation.error());
     }
     if (!arguments.gantt.empty() || !arguments.export_format.empty()) {
         const Result<const collective::PlanRow*> row = row_to_export(evaluation->choice);
         if (!row) {
-            return tell(row.error());
+            return tell(common, row.error());
         }
         const Result<std::string> text = export_row(arguments, *input, *evaluation, **row);
         if (!text) {
-            return tell(text.error());
+            return tell(common, text.error());
         }
         if (!arguments.export_format.empty() && arguments.output.empty()) {
             print_result(*text);

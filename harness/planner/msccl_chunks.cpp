@@ -22,8 +22,8 @@ using collective::Rank;
 using collective::Schedule;
 using collective::Slice;
 
-constexpr std::int64_t kNear = 4;       // elements that a border of nested parts may be off
-constexpr std::int64_t kLeastPart = 64; // elements of a part, so that "near" tells parts apart
+constexpr std::int64_t kNear = 2;       // elements that a border of nested parts may be off
+constexpr std::int64_t kLeastPart = 16; // elements of a part, so that "near" tells parts apart
 
 void for_each_slice(const Schedule& schedule, const std::function<void(const Slice&)>& visit) {
     for (Rank rank = 0; rank < schedule.ranks(); ++rank) {

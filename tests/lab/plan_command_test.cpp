@@ -1,5 +1,6 @@
 // `railbreak plan` as a user runs it: no lab and no privilege needed.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -213,6 +214,23 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         EXPECT_THAT(finished.err, HasSubstr(refusal.reason)) << what;
         EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
     }
+}
+
+TEST(Plan, AnExportThatFailsLeavesNoFileAndSaysSoInJson) {
+    const TemporaryFolder folder;
+    const std::string file = (folder.path() / "plan").string();
+    const auto refused = [](const Finished& finished, const std::string& words) {
+        EXPECT_EQ(finished.status.code, 64);
+        EXPECT_THAT(finished.err, HasSubstr(words));
+    };
+    refused(plan({"--servers", "4", "--export", "json", "-o", "/dev/full"}), "cannot write /dev/full: No space left");
+    // 1 MiB is no multiple of 7 elements: the error says which sizes would do.
+    refused(plan({"--servers", "7", "--bytes", "1MiB", "--algorithm", "ring", "--export", "msccl-xml", "-o", file}),
+            "take 262143 or 262150 elements");
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    const json error = json::parse(plan({"--servers", "4", "--export", "pdf", "--json"}).out);
+    EXPECT_EQ(error["schema"], "railbreak-error");
+    EXPECT_EQ(error["kind"], "usage");
 }
 
 } // namespace
