@@ -1,5 +1,5 @@
+#include <iostream>
 #include <memory>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -51,9 +51,10 @@ Result<const collective::PlanRow*> row_to_export(const collective::Choice& choic
     return row.plan ? Result<const collective::PlanRow*>(&row) : tl::unexpected(row.plan.error());
 }
 
-/// Writes the picture and the export that were asked for; the export's text when no file was named for it.
-Result<std::string> export_row(const PlanArguments& arguments, const collective::PlannerInput& input,
-                               const collective::Evaluation& evaluation, const collective::PlanRow& row) {
+/// Writes the picture and the export that were asked for; the export to stdout when no file was named for it, step by
+/// step, since a large plan is larger than its steps in memory.
+Result<void> export_row(const PlanArguments& arguments, const collective::PlannerInput& input,
+                        const collective::Evaluation& evaluation, const collective::PlanRow& row) {
     const collective::SimulationOptions simulation = collective::simulation_of(input);
     const bool exclusive = input.model == collective::PortModel::kExclusive;
     const collective::Bound& bound = collective::binding(exclusive ? evaluation.exclusive : evaluation.fluid);
@@ -63,13 +64,12 @@ Result<std::string> export_row(const PlanArguments& arguments, const collective:
     if (!arguments.gantt.empty()) {
         notes = planner::export_plan(planner::Format::kGantt, plan, std::filesystem::path(arguments.gantt));
     }
-    std::ostringstream text;
     if (notes && !arguments.export_format.empty()) {
         const Result<planner::Format> format = planner::parse_format(arguments.export_format);
         if (!format) {
             return tl::unexpected(format.error());
         }
-        notes = arguments.output.empty() ? planner::export_plan(*format, plan, text)
+        notes = arguments.output.empty() ? planner::export_plan(*format, plan, std::cout)
                                          : planner::export_plan(*format, plan, std::filesystem::path(arguments.output));
     }
     if (!notes) {
@@ -78,7 +78,7 @@ Result<std::string> export_row(const PlanArguments& arguments, const collective:
     for (const std::string& note : *notes) {
         tell_user(fmt::format("railbreak: {}\n", note));
     }
-    return std::move(text).str();
+    return {};
 }
 
 /// What contradicts itself among the options of output.
@@ -121,13 +121,11 @@ int run_plan(const CommonOptions& common, const PlanArguments& arguments) {
         if (!row) {
             return tell(common, row.error());
         }
-        const Result<std::string> text = export_row(arguments, *input, *evaluation, **row);
-        if (!text) {
-            return tell(common, text.error());
+        if (const Result<void> written = export_row(arguments, *input, *evaluation, **row); !written) {
+            return tell(common, written.error());
         }
         if (!arguments.export_format.empty() && arguments.output.empty()) {
-            print_result(*text);
-            return 0;
+            return 0; // the plan is the answer
         }
     }
     const std::optional<collective::BreakEven> break_even = collective::break_even(*input, evaluation->choice);
