@@ -21,6 +21,10 @@ enum class OptccPlan : std::uint8_t {
     kUniform,  ///< "u": k equal segments, k+1 phases, for ring and stragglers alike
     kBalanced, ///< "bs": k+1 ring slices and k straggler segments, so that every phase has equal ring work
     kStar,     ///< "star": kUniform, plus chunks that use what a straggler faster than half speed leaves of a pause
+    kLag,      ///< "lag": unequal segments that go up one window after they came down (one straggler)
+    kLagStar,  ///< "lag-star": kLag with star chunks
+    kRamp,     ///< "ramp": kLag with segments that grow faster, since the ring reduces first and gathers later
+    kPatterns, ///< "abcd": the four interleaved patterns of the OptCC paper (one straggler, k a multiple of 4)
 };
 
 /// Everything that determines an OptCC schedule.
@@ -30,8 +34,12 @@ struct OptccParameters {
     std::int64_t elements = 0;    ///< of the vector, >= 1
     OptccPlan plan = OptccPlan::kBalanced;
     std::int64_t segments = 1; ///< k >= 1
-    /// For each straggler, how many elements at the end of the vector travel by its star; empty unless kStar.
+    /// kLag, kLagStar, kRamp: k relative sizes of the segments, > 0; kRamp: symmetric. Otherwise empty.
+    std::vector<std::int64_t> weights;
+    /// For each straggler, how many elements at the end of the vector travel by its star; empty unless kStar, kLagStar.
     std::vector<std::int64_t> star_elements;
+    /// kLagStar: k+1 relative sizes of the star chunks, not all 0. Otherwise empty: equal chunks.
+    std::vector<std::int64_t> star_weights;
     /// Two NIC lanes: straggler flows run beside ring flows instead of in pauses between them.
     bool shared = false;
     /// Link 0 hands each segment up one phase later than the others (kUniform). Of use with several stragglers of which
@@ -42,7 +50,7 @@ struct OptccParameters {
     std::int32_t nics_per_server = 1; ///< rank r of a server uses its NIC r modulo this
 };
 
-/// "u", "bs", "star": as in options and names.
+/// "u", "bs", "star", "lag", "lag-star", "ramp", "abcd": as in options and names.
 [[nodiscard]] std::string_view to_string(OptccPlan plan);
 
 /// How many of `elements` elements the star chunks of each straggler carry so that every chunk fills its pause exactly:

@@ -60,6 +60,97 @@ Program balanced(std::int64_t segments) {
     return program;
 }
 
+/// Ranges of the given sizes, one behind the other.
+std::vector<Program::Range> ranges_of(const std::vector<std::int64_t>& sizes) {
+    std::vector<Program::Range> ranges;
+    std::int64_t end = 0;
+    for (const std::int64_t size : sizes) {
+        ranges.push_back({end, end + size});
+        end += size;
+    }
+    return ranges;
+}
+
+/// The straggler's side of a plan that lags: phase b+1 brings segment b down and, one window later, up.
+Program lag_visits(const std::vector<std::int64_t>& weights) {
+    Program program;
+    program.segments = ranges_of(weights);
+    program.scale = program.segments.back().end;
+    program.late_first_link = true;
+    program.phases.resize(weights.size() + 2);
+    for (std::size_t b = 0; b < weights.size(); ++b) {
+        program.phases[b + 1].down = program.phases[b + 1].up = static_cast<std::int64_t>(b);
+    }
+    return program;
+}
+
+/// Phase b reduces segment b, downloads and uploads segment b-1, gathers segment b-2.
+Program lagged(const std::vector<std::int64_t>& weights) {
+    Program program = lag_visits(weights);
+    program.units = program.segments;
+    for (std::size_t b = 0; b < weights.size(); ++b) {
+        program.phases[b].streams[0] = {static_cast<std::int64_t>(b), false};
+        program.phases[b + 2].streams[1] = {static_cast<std::int64_t>(b), true};
+    }
+    return program;
+}
+
+/// The ring reduces ahead as fast as a straggler at half speed leaves it time, and at least the segment that comes
+/// next. Gathering is the mirror image of that: what phase f reduces, phase k+1-f gathers from the other end.
+Program ramp(const std::vector<std::int64_t>& weights) {
+    Program program = lag_visits(weights);
+    const std::size_t last = weights.size() + 1;
+    std::vector<std::int64_t> reduced = {weights[0]}; // in each phase
+    std::int64_t done = weights[0];
+    for (std::size_t f = 1; f <= last; ++f) {
+        const std::int64_t due = f < weights.size() ? program.segments[f].end - done : 0;
+        reduced.push_back(std::max(due, std::min(program.scale - done, f <= weights.size() ? 2 * weights[f - 1] : 0)));
+        done += reduced.back();
+    }
+    const std::vector<std::int64_t> gathered(reduced.rbegin(), reduced.rend());
+    for (const bool gather : {false, true}) {
+        const std::vector<Program::Range> ranges = ranges_of(gather ? gathered : reduced);
+        for (std::size_t f = 0; f <= last; ++f) {
+            if (ranges[f].end > ranges[f].begin) {
+                program.phases[f].streams[gather ? 1 : 0] = {static_cast<std::int64_t>(program.units.size()), gather};
+                program.units.push_back(ranges[f]);
+            }
+        }
+    }
+    return program;
+}
+
+/// Four segments a group, five phases a group, the fifth of which is the first of the next group. Two of the segments
+/// pass the straggler after their reduce-scatter (it adds), two before (its values are added). Pattern by pattern the
+/// phases of reduce-scatter, download, upload and allgather.
+Program four_patterns(std::int64_t segments) {
+    struct Pattern {
+        std::int64_t reduce, down, up, gather;
+    };
+    constexpr std::array<Pattern, 4> kPatterns = {{{0, 2, 1, 3}, {1, 0, 3, 2}, {1, 3, 2, 4}, {2, 1, 4, 3}}};
+    Program program;
+    program.scale = segments;
+    program.units = program.segments = equal_ranges(segments, 1);
+    program.phases.resize(at(segments + 1));
+    const auto append = [&](std::int64_t phase, Program::Stream stream) {
+        std::array<Program::Stream, kOptccStreams>& streams = program.phases[at(phase)].streams;
+        streams[streams[0].unit == kOptccNone ? 0 : 1] = stream;
+    };
+    for (const bool gather : {false, true}) { // in a phase that does both, the reduce-scatter comes first
+        for (std::int64_t j = 0; j < segments; ++j) {
+            const Pattern& pattern = kPatterns[at(j % 4)];
+            append(j / 4 * 4 + (gather ? pattern.gather : pattern.reduce), {j, gather});
+        }
+    }
+    for (std::int64_t j = 0; j < segments; ++j) {
+        const Pattern& pattern = kPatterns[at(j % 4)];
+        program.phases[at(j / 4 * 4 + pattern.down)].down = j;
+        program.phases[at(j / 4 * 4 + pattern.up)].up = j;
+        program.adds_at_straggler.push_back(pattern.up < pattern.down);
+    }
+    return program;
+}
+
 /// Finds for every unit and segment the reduce-scatter and the download that its owner needs before it passes it on.
 class Waits {
 public:
@@ -74,6 +165,12 @@ public:
         }
         for (const Program::Range& segment : program_.segments) {
             program_.up_ready.push_back(ready(segment.end, true));
+        }
+        for (std::size_t u = 0; u < program_.units.size(); ++u) {
+            const std::int64_t up = program_.up_phase[at(program_.last_segment[u])];
+            const std::int64_t gathered = program_.gathered[u].phase;
+            program_.finished.push_back(
+                gathered == kOptccNone ? kOptccNone : std::max(gathered, up + (program_.late_first_link ? 1 : 0)));
         }
         for (const Event& down : downs_) { // a straggler may hand out its values before the ring uses them
             std::int64_t& from = program_.reduced_from[at(program_.up_ready[at(down.number)].unit)];
@@ -143,6 +240,10 @@ OptccProgram make_program(const OptccParameters& parameters) {
     case OptccPlan::kUniform:
     case OptccPlan::kStar: program = uniform(parameters.segments, parameters.late_first_link); break;
     case OptccPlan::kBalanced: program = balanced(parameters.segments); break;
+    case OptccPlan::kLag:
+    case OptccPlan::kLagStar: program = lagged(parameters.weights); break;
+    case OptccPlan::kRamp: program = ramp(parameters.weights); break;
+    case OptccPlan::kPatterns: program = four_patterns(parameters.segments); break;
     }
     Waits(program).find();
     return program;

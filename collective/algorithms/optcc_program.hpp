@@ -67,6 +67,8 @@ struct OptccProgram {
     std::vector<Spot> gathered;             ///< per unit: its allgather, if it has one
     std::vector<std::int64_t> up_phase;     ///< per segment, links other than 0
     std::vector<std::int64_t> last_segment; ///< per unit: the segment in which it ends
+    /// Per unit: the phase after which every rank has its sum; kOptccNone if none gathers it.
+    std::vector<std::int64_t> finished;
 
     [[nodiscard]] const Phase& phase(std::int64_t index) const { return phases[static_cast<std::size_t>(index)]; }
 };

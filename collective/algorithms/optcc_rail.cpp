@@ -32,8 +32,8 @@ std::size_t at(std::int64_t index) {
 OptccRail::OptccRail(const OptccParameters& parameters)
     : parameters_(parameters), stragglers_(static_cast<std::int64_t>(parameters.stragglers.size())),
       healthy_(parameters.servers - stragglers_), program_(make_program(parameters)),
-      layout_(program_, parameters.elements, healthy_, parameters.star_elements, {}), nodes_(at(parameters.servers), 0),
-      star_(!parameters.star_elements.empty()), shapes_{shape(0), shape(1)} {
+      layout_(program_, parameters.elements, healthy_, parameters.star_elements, parameters.star_weights),
+      nodes_(at(parameters.servers), 0), star_(!parameters.star_elements.empty()), shapes_{shape(0), shape(1)} {
     for (std::int64_t a = 0; a < stragglers_; ++a) {
         nodes_[at(straggler_rank(a))] = -1 - a;
     }

@@ -45,10 +45,8 @@ void OptccServers::list_items() {
         if (program.reduced_from[at(unit)] != kOptccNone) {
             first[at(program.reduced_from[at(unit)])].push_back({false, unit, kOptccNone});
         }
-        if (program.gathered[at(unit)].phase != kOptccNone) {
-            const std::int64_t up = program.up_phase[at(program.last_segment[at(unit)])];
-            const std::int64_t end = std::max(program.gathered[at(unit)].phase, up + (program.late_first_link ? 1 : 0));
-            last[at(end)].push_back({true, unit, kOptccNone});
+        if (program.finished[at(unit)] != kOptccNone) {
+            last[at(program.finished[at(unit)])].push_back({true, unit, kOptccNone});
         }
     }
     for (std::int64_t chunk = 0; !parameters_.star_elements.empty() && chunk < phases - 1; ++chunk) {

@@ -19,6 +19,7 @@ const std::vector<const Algorithm*>& algorithms() {
     static const RingAlgorithm ring;
     static const OptccAlgorithm optcc(false);
     static const OptccAlgorithm shared(true);
+    static const OptccPatternsAlgorithm patterns;
     static const R2cclAlgorithm r2ccl;
     static const R2cclBalanceAlgorithm balance;
     static const IcclAlgorithm iccl;
@@ -26,9 +27,9 @@ const std::vector<const Algorithm*>& algorithms() {
     static const HalvingDoublingAlgorithm halving_doubling;
     static const TreeAlgorithm tree;
     static const HierarchicalAlgorithm hierarchical;
-    static const std::vector<const Algorithm*> all = {&ring,    &optcc,        &shared,    &r2ccl,
-                                                      &balance, &iccl,         &stragglar, &halving_doubling,
-                                                      &tree,    &hierarchical, &automatic};
+    static const std::vector<const Algorithm*> all = {&ring,         &optcc,    &shared,    &patterns,         &r2ccl,
+                                                      &balance,      &iccl,     &stragglar, &halving_doubling, &tree,
+                                                      &hierarchical, &automatic};
     return all;
 }
 

@@ -98,7 +98,7 @@ std::unique_ptr<const Schedule> optcc(OptccPlan plan, bool shared) {
          .stragglers = {2},
          .elements = 1009,
          .plan = plan,
-         .segments = 3,
+         .segments = plan == OptccPlan::kPatterns ? 4 : 3,
          .star_elements = plan == OptccPlan::kStar ? std::vector<std::int64_t>{101} : std::vector<std::int64_t>{},
          .shared = shared});
 }
@@ -113,6 +113,21 @@ std::unique_ptr<const Schedule> two_stragglers(OptccPlan plan, bool shared, bool
          .star_elements = plan == OptccPlan::kStar ? std::vector<std::int64_t>{101, 78} : std::vector<std::int64_t>{},
          .shared = shared,
          .late_first_link = late});
+}
+
+std::unique_ptr<const Schedule> unequal(OptccPlan plan, bool shared) {
+    OptccParameters parameters{.servers = 6,
+                               .stragglers = {2},
+                               .elements = 1009,
+                               .plan = plan,
+                               .segments = 4,
+                               .weights = {2, 3, 3, 2},
+                               .shared = shared};
+    if (plan == OptccPlan::kLagStar) {
+        parameters.star_elements = {101};
+        parameters.star_weights = {2, 1, 2, 1, 2};
+    }
+    return make_optcc(parameters);
 }
 
 std::unique_ptr<const Schedule> servers(OptccPlan plan, bool shared) {
@@ -155,6 +170,12 @@ std::vector<PlanCase> plans() {
         {"bs_two", [] { return two_stragglers(OptccPlan::kBalanced, false); }, base},
         {"bs_two_shared", [] { return two_stragglers(OptccPlan::kBalanced, true); }, base},
         {"star_two", [] { return two_stragglers(OptccPlan::kStar, false); }, stars},
+        {"lag", [] { return unequal(OptccPlan::kLag, false); }, base},
+        {"lag_shared", [] { return unequal(OptccPlan::kLag, true); }, base},
+        {"lag_star", [] { return unequal(OptccPlan::kLagStar, false); }, star},
+        {"ramp", [] { return unequal(OptccPlan::kRamp, false); }, base},
+        {"ramp_shared", [] { return unequal(OptccPlan::kRamp, true); }, base},
+        {"abcd", [] { return optcc(OptccPlan::kPatterns, false); }, base},
         {"servers_u", [] { return servers(OptccPlan::kUniform, false); }, with_local(base)},
         {"servers_bs_shared", [] { return servers(OptccPlan::kBalanced, true); }, with_local(base)},
         {"servers_star", [] { return servers(OptccPlan::kStar, false); }, with_local(star)},

@@ -7,7 +7,6 @@
 
 #include "base/rational.hpp"
 #include "collective/algorithm.hpp"
-#include "collective/cost_model.hpp"
 #include "collective/verify.hpp"
 
 namespace railbreak::collective {
@@ -43,12 +42,12 @@ TEST(Registry, FindsEveryAlgorithmByItsName) {
         EXPECT_EQ(*find_algorithm(algorithm->name()), algorithm);
         EXPECT_FALSE(algorithm->summary().empty());
     }
-    EXPECT_THAT(names, testing::ElementsAre("ring", "optcc", "optcc-shared", "r2ccl", "r2ccl-balance", "iccl",
-                                            "stragglar", "halving-doubling", "tree", "hierarchical", "auto"));
+    EXPECT_THAT(names, testing::ElementsAre("ring", "optcc", "optcc-shared", "optcc-abcd", "r2ccl", "r2ccl-balance",
+                                            "iccl", "stragglar", "halving-doubling", "tree", "hierarchical", "auto"));
     const auto unknown = find_algorithm("bush");
     ASSERT_FALSE(unknown.has_value());
     EXPECT_EQ(unknown.error().kind(), ErrorKind::kInput);
-    EXPECT_THAT(unknown.error().to_line(), HasSubstr("ring, optcc, optcc-shared"));
+    EXPECT_THAT(unknown.error().to_line(), HasSubstr("ring, optcc, optcc-shared, optcc-abcd"));
 }
 
 TEST(Plans, EveryAlgorithmGivesAProvenScheduleForEverySlowdown) {
@@ -107,30 +106,94 @@ TEST(Plans, OptionsForceThePlan) {
     EXPECT_THAT(name_of(plan_with("optcc", request(8, "3/2"), {{"plan", "star"}})), StartsWith("optcc-star("));
     EXPECT_THAT(name_of(plan_with("optcc", request(8, "3/2"), {{"plan", "auto"}})), StartsWith("optcc-bs("));
     EXPECT_THAT(name_of(plan_with("optcc", request(8, "3/2", 1000), {{"plan", "bs"}})), StartsWith("optcc-bs("));
+    for (const char* plan : {"lag", "lag-star", "ramp"}) {
+        EXPECT_THAT(name_of(plan_with("optcc", request(8, "3/2"), {{"plan", plan}, {"k", "5"}})),
+                    std::string("optcc-") + plan + "(k=5,straggler=1)");
+    }
     EXPECT_EQ(name_of(plan_with("optcc-shared", request(8, "3/2"), {{"plan", "bs"}, {"k", "3"}})),
               "optcc-shared-bs(k=3,straggler=1)");
 }
 
-TEST(Plans, WrongRequestsAreInputErrorsThatSayWhy) {
+TEST(Plans, SeveralStragglersGetOptcc) {
     PlanRequest two = request(8, "3/2");
     two.topology.servers[6].send = 2;
+    const Result<Plan> plan = plan_with("optcc", two, {{"plan", "bs"}, {"k", "9"}});
+    EXPECT_EQ(name_of(plan), "optcc-bs(k=9,stragglers=6,1)");
+    EXPECT_THAT(plan->reason, HasSubstr("stragglers 6, 1"));
+    EXPECT_THAT(plan->reason, HasSubstr("as slow as the slower of the two"));
+    EXPECT_TRUE(verify(*plan->schedule).empty());
+    EXPECT_THAT(plan_with("optcc", request(8, "3/2"))->reason, testing::Not(HasSubstr("slower of the two")));
+}
+
+TEST(Plans, MildStragglersStayInTheRing) {
+    PlanRequest mild = request(8, "3", 64 << 20);
+    mild.topology.servers[6].send = mild.topology.servers[6].receive = Rational(21, 20);
+    const Result<Plan> plan = plan_with("optcc", mild);
+    EXPECT_THAT(name_of(plan), HasSubstr("straggler=1)"));
+    EXPECT_THAT(plan->reason, HasSubstr("1 milder one left in the ring"));
+    mild.topology.servers[1] = mild.topology.servers[6];
+    EXPECT_EQ(name_of(plan_with("optcc", mild)), "ring(p=8)") << "all of them mild";
+}
+
+TEST(Plans, ServersOfSeveralRanksGetRails) {
+    PlanRequest wanted = request(4, "2");
+    wanted.topology.ranks_per_server = 4;
+    wanted.topology.nics_per_server = 4;
+    wanted.topology.local_ratio = 8;
+    for (const char* algorithm : {"optcc", "optcc-shared", "optcc-abcd"}) {
+        const Result<Plan> plan = plan_with(algorithm, wanted);
+        EXPECT_THAT(name_of(plan), HasSubstr("straggler=1,g=4)"));
+        EXPECT_EQ(plan->schedule->ranks(), 16);
+        EXPECT_TRUE(verify(*plan->schedule).empty());
+    }
+    // A slow intra-host port costs time, and is reckoned with.
+    const auto fast = plan_with("optcc", wanted, {{"plan", "bs"}, {"k", "4"}})->predicted;
+    wanted.topology.local_ratio = Rational(1, 2);
+    EXPECT_GT(plan_with("optcc", wanted, {{"plan", "bs"}, {"k", "4"}})->predicted, 2 * fast);
+}
+
+TEST(Plans, PatternsTakeMultiplesOfFour) {
+    EXPECT_EQ(name_of(plan_with("optcc-abcd", request(8, "2"), {{"k", "8"}})), "optcc-abcd(k=8,straggler=1)");
+    const Result<Plan> plan = plan_with("optcc-abcd", request(8, "8/7"));
+    EXPECT_THAT(name_of(plan), StartsWith("optcc-abcd(k="));
+}
+
+TEST(Plans, EveryAlgorithmSaysWhichOptionsItTakes) {
+    for (const Algorithm* algorithm : algorithms()) {
+        for (const OptionHelp& help : algorithm->options()) {
+            EXPECT_FALSE(help.values.empty() || help.what.empty()) << algorithm->name();
+        }
+    }
+    EXPECT_EQ((*find_algorithm("optcc"))->options().size(), 3U);
+}
+
+TEST(Plans, WrongRequestsAreInputErrorsThatSayWhy) {
+    PlanRequest dead = request(8, "2");
+    dead.topology.nics_per_server = 2;
+    dead.topology.servers[3] = {2, 2, 1};
     PlanRequest empty = request(8, "2", 0);
     PlanRequest no_rate = request(8, "2");
     no_rate.healthy_goodput = {};
     const std::vector<std::pair<Result<Plan>, std::string>> cases = [&] {
         std::vector<std::pair<Result<Plan>, std::string>> list;
-        list.emplace_back(plan_with("optcc", two), "one straggler only; servers 1 and 6");
-        list.emplace_back(plan_with("optcc", request(2, "2")), "at least 3 ranks");
+        list.emplace_back(plan_with("optcc", request(2, "2")), "at least 3 servers");
         list.emplace_back(plan_with("optcc", empty), "at least one element");
         list.emplace_back(plan_with("optcc", no_rate), "goodput");
-        list.emplace_back(plan_with("optcc", request(8, "2"), {{"plan", "fast"}}), "auto, u, bs, star");
+        list.emplace_back(plan_with("optcc", request(8, "2"), {{"plan", "fast"}}),
+                          "auto, u, bs, star, lag, lag-star, ramp");
         list.emplace_back(plan_with("optcc", request(8, "2"), {{"k", "0"}}), "whole number");
         list.emplace_back(plan_with("optcc", request(8, "2"), {{"k", "-3"}}), "whole number");
         list.emplace_back(plan_with("optcc", request(8, "2"), {{"k", "3x"}}), "whole number");
         list.emplace_back(plan_with("optcc", request(8, "2"), {{"k", ""}}), "whole number");
         list.emplace_back(plan_with("optcc", request(8, "2"), {{"segments", "3"}}), "no option \"segments\"");
         list.emplace_back(plan_with("optcc", request(8, "2"), {{"plan", "star"}}), "slowdown of at most 1.5");
-        list.emplace_back(plan_with("optcc", request(17, "4/3"), {{"plan", "star"}}), "at most 16 ranks");
+        list.emplace_back(plan_with("optcc", request(8, "2"), {{"plan", "lag-star"}}), "slowdown of at most 1.5");
+        list.emplace_back(plan_with("optcc", request(8, "2"), {{"late", "perhaps"}}), "auto, yes, no");
+        list.emplace_back(plan_with("optcc", request(8, "2"), {{"plan", "abcd"}}), "unknown");
+        list.emplace_back(plan_with("optcc-abcd", request(8, "2"), {{"k", "6"}}), "multiple of 4");
+        list.emplace_back(plan_with("optcc-abcd", request(8, "2"), {{"plan", "u"}}), "no option \"plan\"");
+        list.emplace_back(plan_with("optcc", dead), "NIC 0 of server 3, which is dead");
+        list.emplace_back(plan_with("optcc", request(17, "4/3"), {{"plan", "star"}}), "at most 16 servers");
         list.emplace_back(plan_with("ring", request(8, "2"), {{"k", "3"}}), "no option \"k\"");
         return list;
     }();
@@ -143,65 +206,6 @@ TEST(Plans, WrongRequestsAreInputErrorsThatSayWhy) {
 
 TEST(Plans, RingNeedsOnlyTwoRanks) {
     EXPECT_EQ(name_of(plan_with("ring", request(2, "2"))), "ring(p=2)");
-}
-
-TEST(Choice, BalancedSegmentsCoverTheSlowdownWithItsMargin) {
-    // With an overhead that matters, k = ceil(l'/(2-l')) or a little more, where l' is 1.2 times the slowdown.
-    for (const double slowdown : {8.0 / 7, 4.0 / 3, 3.0 / 2}) {
-        const double careful = slowdown * kSlowdownMargin;
-        for (const Rank ranks : {8, 16, 33, 64}) {
-            const CostInput input{.ranks = ranks, .slowdown = slowdown, .vector_ns = 1e9, .overhead_ns = 2e4};
-            const PlanChoice choice = cheapest_plan(input, {}, {});
-            EXPECT_EQ(choice.plan, OptccPlan::kBalanced);
-            EXPECT_LE(careful, 2.0 * static_cast<double>(choice.segments) / static_cast<double>(choice.segments + 1));
-        }
-    }
-}
-
-TEST(Choice, IsTheCheapestOfAll) {
-    for (const double slowdown : {1.05, 8.0 / 7, 4.0 / 3, 1.5, 2.0, 3.0, 4.0}) {
-        for (const Rank ranks : {3, 8, 64}) {
-            for (const double overhead : {0.0, 1e3, 1e5}) {
-                for (const bool shared : {false, true}) {
-                    CostInput input{.ranks = ranks,
-                                    .slowdown = slowdown,
-                                    .vector_ns = 1e8,
-                                    .overhead_ns = overhead,
-                                    .latency_ns = 3 * overhead,
-                                    .shared = shared};
-                    const PlanChoice choice = cheapest_plan(input, {}, {});
-                    input.slowdown *= kSlowdownMargin;
-                    const double cost = optcc_cost_ns(input, choice.plan, choice.segments);
-                    for (std::int64_t k = 1; k <= kMostSegments; ++k) {
-                        EXPECT_LE(cost, optcc_cost_ns(input, OptccPlan::kUniform, k));
-                        EXPECT_LE(cost, optcc_cost_ns(input, OptccPlan::kBalanced, k));
-                    }
-                }
-            }
-        }
-    }
-}
-
-TEST(Choice, MoreOverheadNeverMeansMoreSegments) {
-    std::int64_t before = kMostSegments + 1;
-    for (const double overhead : {0.0, 1e3, 1e4, 1e5, 1e6}) {
-        const CostInput input{.ranks = 8, .slowdown = 2, .vector_ns = 1e8, .overhead_ns = overhead};
-        const std::int64_t segments = cheapest_plan(input, {}, {}).segments;
-        EXPECT_LE(segments, before);
-        before = segments;
-    }
-    EXPECT_LT(before, 8);
-}
-
-TEST(Choice, SharedPortsAreNeverDearer) {
-    for (const double slowdown : {8.0 / 7, 1.5, 2.0, 3.0}) {
-        for (const std::int64_t k : {1, 4, 16}) {
-            CostInput input{.ranks = 8, .slowdown = slowdown, .vector_ns = 1e8, .overhead_ns = 1e3};
-            const double exclusive = optcc_cost_ns(input, OptccPlan::kBalanced, k);
-            input.shared = true;
-            EXPECT_LE(optcc_cost_ns(input, OptccPlan::kBalanced, k), exclusive);
-        }
-    }
 }
 
 } // namespace

@@ -155,7 +155,7 @@ TEST(Planner, TwoServersHaveARingAndAReasonForEachThatDoesNotApply) {
     EXPECT_EQ(recommended(evaluation.choice), "ring");
     EXPECT_TRUE(evaluation.choice.rows[0].plan.has_value());
     ASSERT_FALSE(evaluation.choice.rows[1].plan.has_value());
-    EXPECT_THAT(evaluation.choice.rows[1].plan.error().message(), HasSubstr("at least 3 ranks"));
+    EXPECT_THAT(evaluation.choice.rows[1].plan.error().message(), HasSubstr("at least 3 servers"));
     EXPECT_GE(evaluation.choice.rows[0].time(), evaluation.bound_time);
 }
 

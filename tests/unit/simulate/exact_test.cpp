@@ -9,7 +9,6 @@
 #include "collective/algorithms/optcc.hpp"
 #include "collective/algorithms/ring.hpp"
 #include "collective/bounds.hpp"
-#include "collective/cost_model.hpp"
 #include "collective/simulate/simulate.hpp"
 #include "collective/topology.hpp"
 
@@ -131,31 +130,6 @@ TEST(SimulateExact, StarLiesBetweenTheBoundAndItsWindows) {
                 if (k == 16) {
                     EXPECT_LT(time, bounds::theorem6(ranks, ell) * Rational(17, 16));
                 }
-            }
-        }
-    }
-}
-
-TEST(SimulateExact, CostModelIsExactWithoutLatency) {
-    // Balanced plans of ranks 4..8 with an overhead of a quarter, one and four elements a flow.
-    for (const Rank ranks : {4, 5, 8}) {
-        for (const std::int64_t k : {1, 2, 4}) {
-            for (const std::int64_t overhead : {1, 4, 16}) {
-                OptccParameters plan = parameters(ranks, OptccPlan::kBalanced, k);
-                plan.elements *= 6;
-                const CostInput input{.ranks = ranks,
-                                      .slowdown = 1.5,
-                                      .vector_ns = 4.0 * static_cast<double>(plan.elements),
-                                      .overhead_ns = static_cast<double>(overhead)};
-                const auto schedule = make_optcc(plan);
-                const auto simulated =
-                    simulate(*schedule, {.topology = one_straggler(ranks, ranks / 2, {3, 2}),
-                                         .healthy_goodput = BitRate::bits_per_s(8'000'000'000), // 4 ns an element
-                                         .flow_overhead = Nanoseconds(overhead)});
-                ASSERT_TRUE(simulated);
-                EXPECT_NEAR(optcc_cost_ns(input, OptccPlan::kBalanced, k),
-                            static_cast<double>(simulated->makespan.count()), 1e-6)
-                    << schedule->name() << " p=" << ranks << " o=" << overhead;
             }
         }
     }
