@@ -58,7 +58,8 @@ Candidate run_verdict(const RunData& data, const std::vector<VerdictRow>& rows) 
     const auto worse = [](const Candidate& a, const Candidate& b) { return a.verdict < b.verdict; };
     Candidate worst = *std::max_element(candidates.begin(), candidates.end(), worse); // the first of equals
     if (worst.verdict == Verdict::kPass) {
-        return {Verdict::kPass, fmt::format("all {} checks passed", checks)};
+        const bool simulated = data.run.backend == record::kSimulatedBackend;
+        return {Verdict::kPass, fmt::format("all {} checks passed{}", checks, simulated ? " in the simulation" : "")};
     }
     const auto others = std::count_if(candidates.begin(), candidates.end(),
                                       [&](const Candidate& c) { return c.verdict != Verdict::kPass; }) -

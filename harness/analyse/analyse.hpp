@@ -53,8 +53,9 @@ struct Analysis {
 ///    than kBoundTolerance and the shaper's burst.
 ///  - expectation, per limit and algorithm: the median against min and max; without data inconclusive.
 ///  - teardown, beside the run's verdict: fails unless every injection is verified as restored.
-/// Events made by stop_event() count as well. A plan without faults needs no degraded and recovered iterations: for a
-/// run without faults, pass the plan with faults and the expectations about those two phases taken out.
+/// Reasons say so where a run was simulated. Events made by stop_event() count as well. A plan without faults needs no
+/// degraded and recovered iterations: for a run without faults, pass the plan with faults and the expectations about
+/// those two phases taken out.
 [[nodiscard]] Analysis analyse(const record::RunData& data, const scenarios::Plan& plan);
 
 /// The event that tells the analysis that the run was stopped early and why: record it, then analyse. kOutcome becomes

@@ -29,6 +29,11 @@ std::string place_of(const RunData& data, const InjectionRow& row) {
                        nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
 }
 
+// Acted in a simulation only.
+bool pretended(const InjectionRow& row) {
+    return row.realism == "pretended";
+}
+
 bool refused(const InjectionRow& row) {
     return row.error.starts_with(kRefusedMark);
 }
@@ -98,6 +103,10 @@ VerdictRow judge(const InjectionRow& row, const scenarios::Plan& plan) {
     if (row.observed_at == 0) {
         return verdict(Verdict::kInconclusive, "the fault was applied but never observed");
     }
+    if (pretended(row)) {
+        return make_row("fault", subject_of(row), Verdict::kPass,
+                        "pretended: acted in the simulation, nothing real was touched");
+    }
     if (row.kind == to_string(scenarios::FaultKind::kCap)) {
         const bool within_iteration =
             std::any_of(plan.faults.begin(), plan.faults.end(), [&](const scenarios::PlannedFault& fault) {
@@ -140,7 +149,7 @@ void judge_teardown(const RunData& data, std::vector<VerdictRow>& rows) {
     const std::size_t before = rows.size();
     std::size_t restored = 0;
     for (const InjectionRow& row : data.injections) {
-        if (row.ordered_at == 0 || refused(row)) {
+        if (row.ordered_at == 0 || refused(row) || pretended(row)) {
             continue; // nothing was touched
         }
         if (row.restored_at > 0) {

@@ -29,6 +29,7 @@ using Choose = std::function<void(Action)>;
 
 void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_plan_command(CLI::App& app, CommonOptions& common, const Choose& choose);
+void add_simulate_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< validate, schema
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
 void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec

@@ -119,6 +119,7 @@ int parse_and_run(int argc, char** argv) {
     const Choose choose = [&](Action chosen) { action = std::move(chosen); };
     add_run_command(app, common, choose);
     add_plan_command(app, common, choose);
+    add_simulate_command(app, common, choose);
     add_scenario_commands(app, common, choose);
     add_report_commands(app, common, choose);
     add_lab_commands(app, common, choose);

@@ -1,7 +1,5 @@
-#include <charconv>
 #include <csignal>
 #include <cstdio>
-#include <limits>
 #include <memory>
 
 #include <unistd.h>
@@ -30,17 +28,6 @@ struct RunArguments {
     bool no_faults = false;
     std::string on = "lab";
 };
-
-/// Empty for a decimal number of 64 bits. CLI11 alone wraps -1 around and cuts what is too large.
-std::string what_is_wrong_with_seed(const std::string& text) {
-    std::uint64_t seed = 0;
-    const char* end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data(), end, seed);
-    return error == std::errc() && stopped == end
-               ? ""
-               : fmt::format("\"{}\" is no seed; allowed: a whole number from 0 to {}", text,
-                             std::numeric_limits<std::uint64_t>::max());
-}
 
 /// A finished run as the database holds it.
 Result<record::RunData> read_back(const CommonOptions& common, const std::string& run_id) {

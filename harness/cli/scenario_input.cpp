@@ -1,7 +1,9 @@
 #include "harness/cli/scenario_input.hpp"
 
+#include <charconv>
 #include <iostream>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -38,6 +40,16 @@ std::optional<scenarios::Scenario> read_scenario(const std::string& path) {
         tell_user(fmt::format("{}\n", diagnostic.to_line()));
     }
     return std::nullopt;
+}
+
+std::string what_is_wrong_with_seed(const std::string& text) {
+    std::uint64_t seed = 0;
+    const char* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, seed);
+    return error == std::errc() && stopped == end
+               ? ""
+               : fmt::format("\"{}\" is no seed; allowed: a whole number from 0 to {}", text,
+                             std::numeric_limits<std::uint64_t>::max());
 }
 
 bool choose_database(CommonOptions& common) {

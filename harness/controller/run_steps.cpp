@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/controller/forms.hpp"
 #include "kernels/dtype.hpp"
 
 namespace railbreak::controller {
@@ -18,10 +19,6 @@ namespace {
 constexpr Nanoseconds kProbeSpan = std::chrono::milliseconds(500);
 /// A disturbance of the machine only ever lowers what a probe sees, so the best of several is what the port can do.
 constexpr int kBaselineProbes = 3;
-/// What a flow costs a port besides its bytes, and the delay between its last byte leaving and being usable. Kernel
-/// TCP on capped virtual links; they steer the choice of the number of segments, never a bound or a verdict.
-constexpr Nanoseconds kFlowOverhead = std::chrono::microseconds(30);
-constexpr Nanoseconds kFlowLatency = std::chrono::milliseconds(1);
 
 /// What was seen best of each side of each NIC.
 void keep_best(Goodputs& best, const Goodputs& seen) {
@@ -159,27 +156,6 @@ Result<void> RunSteps::degraded_phase(const std::string& algorithm, const Prepar
     event("plan", fmt::format("{} degraded: {} ({})", algorithm, plan->schedule, plan->reason));
     return iterations(algorithm, Phase::kDegraded, *plan, context_.session.plan().workload.iterations.degraded,
                       &faults);
-}
-
-/// One way in which an algorithm may run.
-struct Form {
-    std::string algorithm;
-    std::vector<std::pair<std::string, std::string>> options;
-    bool optional = false; ///< left out where it does not apply
-};
-
-/// The forms in which an algorithm may run on this damage. OptCC's schedule exists for a port that carries one flow at
-/// a time and for a port that ring and straggler share; on a mild slowdown, chunks may fill the straggler's idle time,
-/// which is the best there is when it fits and costly when it does not. Which is faster depends on the fabric, so they
-/// are tried and the fastest is kept.
-std::vector<Form> forms_of(const std::string& algorithm) {
-    if (algorithm != "optcc") {
-        return {{algorithm, {}}};
-    }
-    return {{"optcc", {}},
-            {"optcc", {{"plan", "star"}, {"k", "16"}}, true},
-            {"optcc", {{"plan", "star"}, {"k", "32"}}, true},
-            {"optcc-shared", {}}};
 }
 
 Result<std::vector<PreparedPlan>> RunSteps::candidates(const std::string& algorithm) {

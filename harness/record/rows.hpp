@@ -6,9 +6,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace railbreak::record {
+
+/// RunRow::backend of a run that was simulated: no data moved and nothing was touched. Where a digest stands, the
+/// schedule is proven to give the right sum on that rank. Faults are pretended (InjectionRow::realism): they prove
+/// nothing about hosts and leave nothing to restore. Times are those of the simulation's own clock.
+inline constexpr std::string_view kSimulatedBackend = "sim";
 
 /// One execution of one plan.
 struct RunRow {
@@ -19,7 +25,7 @@ struct RunRow {
     std::string plan_json;     ///< canonical expanded plan
     std::string plan_hash;
     std::uint64_t seed = 0;
-    std::string backend; ///< "lab", later "ssh", "slurm", "sim"
+    std::string backend; ///< "lab", kSimulatedBackend, later "ssh", "slurm"
     std::string version; ///< version and commit of railbreak
     std::string command_line;
     std::string environment_json; ///< kernel, CPU, compiler, NCCL_* ...

@@ -34,13 +34,16 @@ const std::vector<Layer>& layers() {
         {"harness/controller",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
           "harness/launch", "harness/agent"}},
+        {"harness/simulate",
+         {"base", "kernels", "collective", "scenarios", "harness/record", "harness/analyse", "harness/controller"}},
         {"harness/cli",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
-          "harness/launch", "harness/planner", "harness/agent", "harness/controller", "reports"}},
+          "harness/launch", "harness/planner", "harness/agent", "harness/controller", "harness/simulate", "reports"}},
         {"reports", {"base", "scenarios", "harness/record"}},
         {"tests",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
-          "harness/launch", "harness/planner", "harness/agent", "harness/controller", "harness/cli", "reports"}},
+          "harness/launch", "harness/planner", "harness/agent", "harness/controller", "harness/simulate", "harness/cli",
+          "reports"}},
     };
     return kLayers;
 }

@@ -1,0 +1,39 @@
+// What the faults of a plan do to the rates of NICs, and the record of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/units.hpp"
+#include "collective/simulate/simulate.hpp"
+#include "collective/topology.hpp"
+#include "harness/record/rows.hpp"
+#include "scenarios/model.hpp"
+
+namespace railbreak::simulate {
+
+/// The time during which a fault acts within an iteration, from the iteration's start.
+struct Span {
+    Nanoseconds from{0};
+    std::optional<Nanoseconds> until; ///< empty: beyond the iteration
+};
+
+/// When the fault acts within degraded iteration `iteration`: from start to end if it lasts for the whole phase, at
+/// its offset if that is its iteration, else not at all. 0 stands for an iteration that no timed fault hits.
+[[nodiscard]] std::optional<Span> acts_in(const scenarios::PlannedFault& fault, std::int32_t iteration);
+
+/// The rates of the NICs in degraded iteration `iteration`, in order of time. Of several caps on one side of a NIC the
+/// lowest acts; a link that is down moves nothing in either direction.
+[[nodiscard]] std::vector<collective::RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t iteration);
+
+/// The cluster as algorithms plan for it: healthy, or with the caps that last for the whole degraded phase.
+[[nodiscard]] collective::Topology planned_topology(const scenarios::Plan& plan, bool damaged);
+
+/// The record of a fault that acted in the simulation: ordered, applied and seen at `from`, undone at `until`, by the
+/// simulation's clock; both at once, for nothing real was touched. `goodput` is that of a healthy NIC.
+[[nodiscard]] record::InjectionRow injection_row(const scenarios::Plan& plan, const scenarios::PlannedFault& fault,
+                                                 BitRate goodput, Nanoseconds from, Nanoseconds until);
+
+} // namespace railbreak::simulate

@@ -1,0 +1,382 @@
+#include "harness/simulate/play.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "collective/verify.hpp"
+#include "harness/analyse/analyse.hpp"
+#include "harness/simulate/fault_script.hpp"
+#include "kernels/dtype.hpp"
+
+namespace railbreak::simulate {
+
+using collective::SimulationResult;
+using scenarios::Phase;
+
+namespace {
+
+/// What stands for the digest of a rank whose sum is proven from the schedule.
+constexpr std::string_view kProven = "proven";
+/// A proof takes about 100 bytes a step; longer schedules are played without.
+constexpr std::int64_t kMostProvenSteps = 20'000'000;
+
+BitRate payload_rate(const scenarios::ClusterSpec& cluster) {
+    return BitRate::bits_per_s(static_cast<std::uint64_t>(
+        std::llround(static_cast<double>(cluster.rate.bits_per_s()) * analyse::payload_share(cluster.mtu_bytes))));
+}
+
+std::int64_t steps_of(const collective::Schedule& schedule) {
+    std::int64_t steps = 0;
+    for (collective::Rank rank = 0; rank < schedule.ranks(); ++rank) {
+        for (collective::Lane lane = 0; lane < schedule.lanes(); ++lane) {
+            steps += schedule.send_count(rank, lane) + schedule.receive_count(rank, lane);
+        }
+    }
+    return steps;
+}
+
+std::int64_t elements_of(const scenarios::WorkloadSpec& workload) {
+    return static_cast<std::int64_t>(workload.bytes.bytes() / size_of(workload.dtype));
+}
+
+} // namespace
+
+Play::Play(const Context& context) : context_(context), goodput_(payload_rate(context.plan.cluster)) {}
+
+void Play::event(std::string_view kind, std::string text) {
+    // As in a real run, an event that is lost does not end it: the rows that carry results are checked.
+    (void)context_.recorder.add_event({.run = context_.run,
+                                       .at = now_.count(),
+                                       .level = "info",
+                                       .source = "simulator",
+                                       .kind = std::string(kind),
+                                       .text = std::move(text),
+                                       .facts_json = "{}"});
+}
+
+Result<void> Play::cluster() {
+    const scenarios::ClusterSpec& cluster = context_.plan.cluster;
+    for (std::int32_t host = 0; host < cluster.hosts; ++host) {
+        Result<void> stored =
+            context_.recorder.add_host({.run = context_.run, .host = host, .name = fmt::format("h{}", host)});
+        for (std::int32_t nic = 0; stored && nic < cluster.nics_per_host; ++nic) {
+            stored = context_.recorder.add_nic(
+                {.run = context_.run,
+                 .host = host,
+                 .nic = nic,
+                 .name = fmt::format("rail{}", nic),
+                 .line_rate_bits_per_s = static_cast<std::int64_t>(cluster.rate.bits_per_s()),
+                 .send_goodput_bits_per_s = static_cast<std::int64_t>(goodput_.bits_per_s()),
+                 .receive_goodput_bits_per_s = static_cast<std::int64_t>(goodput_.bits_per_s())});
+        }
+        if (stored) {
+            stored = context_.recorder.add_rank({.run = context_.run, .rank = host, .host = host});
+        }
+        if (!stored) {
+            return stored;
+        }
+    }
+    const SimulateOptions& options = context_.options;
+    event("simulation", fmt::format("{} ports{}, overhead {}, latency {}: nothing is touched and no data moves",
+                                    to_string(options.model), options.cut_through ? " with cut-through" : "",
+                                    to_string(options.flow_overhead), to_string(options.flow_latency)));
+    return {};
+}
+
+Result<void> Play::all_algorithms() {
+    for (const std::string& algorithm : context_.plan.workload.algorithms) {
+        if (Result<void> done = one_algorithm(algorithm); !done) {
+            return done;
+        }
+    }
+    return {};
+}
+
+Result<void> Play::one_algorithm(const std::string& algorithm) {
+    const scenarios::IterationCounts& counts = context_.plan.workload.iterations;
+    Result<Prepared> steady = prepare({algorithm, {}}, false);
+    if (!steady) {
+        return fail(std::move(steady.error()).during("preparing " + algorithm));
+    }
+    event("plan", fmt::format("{} steady: {} ({})", algorithm, steady->schedule->name(), steady->reason));
+    Result<void> done = store_bounds(algorithm, Phase::kSteady, false);
+    if (done) {
+        done = healthy_iterations(algorithm, Phase::kWarmup, *steady, counts.warmup);
+    }
+    if (done) {
+        done = healthy_iterations(algorithm, Phase::kSteady, *steady, counts.steady);
+    }
+    if (done && !context_.plan.faults.empty() && counts.degraded > 0) {
+        done = degraded_phase(algorithm, *steady);
+    }
+    if (done) {
+        done = store_bounds(algorithm, Phase::kRecovered, false);
+    }
+    return done ? healthy_iterations(algorithm, Phase::kRecovered, *steady, counts.recovered) : std::move(done);
+}
+
+Result<void> Play::degraded_phase(const std::string& algorithm, Prepared& steady) {
+    const Nanoseconds began = now_;
+    Result<void> done = store_bounds(algorithm, Phase::kDegraded, true);
+    if (!done) {
+        return done;
+    }
+    Result<std::vector<Prepared>> plans = candidates(algorithm);
+    if (!plans && plans.error().kind() == ErrorKind::kInput) {
+        // No schedule for this damage: a finding, not a failure. The degraded phase stays empty.
+        event("no_plan", plans.error().to_line());
+    } else if (!plans) {
+        done = fail(std::move(plans.error()));
+    } else if (plans->front().schedule->name() == steady.schedule->name()) {
+        done = degraded_iterations(algorithm, steady); // nothing is degraded for this algorithm
+    } else if (Result<std::size_t> best = fastest(algorithm, *plans); best) {
+        done = degraded_iterations(algorithm, (*plans)[*best]);
+    } else {
+        done = fail(std::move(best.error()));
+    }
+    Result<void> stored = record_phase_faults(algorithm, began);
+    return done ? std::move(stored) : std::move(done);
+}
+
+Result<void> Play::degraded_iterations(const std::string& algorithm, Prepared& prepared) {
+    event("plan", fmt::format("{} degraded: {} ({})", algorithm, prepared.schedule->name(), prepared.reason));
+    for (std::int32_t i = 1; i <= context_.plan.workload.iterations.degraded; ++i) {
+        const Nanoseconds started_at = now_;
+        const Result<Nanoseconds> time =
+            iterate(algorithm, to_string(Phase::kDegraded), i, prepared, Damage::kPhaseFaults);
+        Result<void> stored = record_timed_faults(algorithm, i, started_at, now_ - started_at);
+        if (!time) {
+            return tl::unexpected(time.error());
+        }
+        if (!stored) {
+            return stored;
+        }
+    }
+    return {};
+}
+
+Result<std::vector<Play::Prepared>> Play::candidates(const std::string& algorithm) {
+    std::vector<Prepared> found;
+    for (const controller::Form& form : controller::forms_of(algorithm)) {
+        Result<Prepared> prepared = prepare(form, true);
+        if (!prepared && form.optional && prepared.error().kind() == ErrorKind::kInput) {
+            continue;
+        }
+        if (!prepared) {
+            return fail(std::move(prepared.error()).during("preparing " + form.algorithm));
+        }
+        const auto same = [&](const Prepared& other) { return other.schedule->name() == prepared->schedule->name(); };
+        if (std::none_of(found.begin(), found.end(), same)) {
+            found.push_back(std::move(*prepared));
+        }
+    }
+    return found;
+}
+
+/// Plays each form once, unless there is only one.
+Result<std::size_t> Play::fastest(const std::string& algorithm, std::vector<Prepared>& candidates) {
+    std::size_t best = 0;
+    Nanoseconds best_time = Nanoseconds::max();
+    for (std::size_t i = 0; i < candidates.size() && candidates.size() > 1; ++i) {
+        const Result<Nanoseconds> time =
+            iterate(algorithm, "comparison", static_cast<std::int32_t>(i) + 1, candidates[i], Damage::kPhaseFaults);
+        if (!time) {
+            return tl::unexpected(time.error());
+        }
+        if (*time < best_time) {
+            best_time = *time;
+            best = i;
+        }
+    }
+    return best;
+}
+
+Result<Play::Prepared> Play::prepare(const controller::Form& form, bool damaged) {
+    const Result<const collective::Algorithm*> algorithm = collective::find_algorithm(form.algorithm);
+    if (!algorithm) {
+        return tl::unexpected(algorithm.error());
+    }
+    Result<collective::Plan> plan = (*algorithm)
+                                        ->plan({.topology = planned_topology(context_.plan, damaged),
+                                                .elements = elements_of(context_.plan.workload),
+                                                .element_bytes = size_of(context_.plan.workload.dtype),
+                                                .healthy_goodput = goodput_,
+                                                .flow_overhead = context_.options.flow_overhead,
+                                                .flow_latency = context_.options.flow_latency,
+                                                .options = form.options});
+    if (!plan) {
+        return fail(std::move(plan.error()));
+    }
+    Prepared prepared{.schedule = std::move(plan->schedule), .reason = std::move(plan->reason)};
+    prove(prepared);
+    return prepared;
+}
+
+void Play::prove(Prepared& prepared) {
+    const collective::Schedule& schedule = *prepared.schedule;
+    if (const std::int64_t steps = steps_of(schedule); steps > kMostProvenSteps) {
+        event("no_proof", fmt::format("{} has {} steps, too many to prove it here", schedule.name(), steps));
+        prepared.proof_skipped = true;
+        return;
+    }
+    const std::vector<collective::Violation> violations = collective::verify(schedule, 1);
+    if (violations.empty()) {
+        prepared.proof = kProven;
+    } else {
+        event("violation", fmt::format("{}: {}", schedule.name(), to_string(violations.front())));
+    }
+}
+
+Result<void> Play::healthy_iterations(const std::string& algorithm, Phase phase, Prepared& prepared,
+                                      std::int32_t count) {
+    for (std::int32_t i = 1; i <= count; ++i) {
+        if (const Result<Nanoseconds> time = iterate(algorithm, to_string(phase), i, prepared, Damage::kNone); !time) {
+            return tl::unexpected(time.error());
+        }
+    }
+    return {};
+}
+
+Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std::int32_t iteration) {
+    const std::vector<scenarios::PlannedFault>& faults = context_.plan.faults;
+    const bool hit = damage != Damage::kNone && std::any_of(faults.begin(), faults.end(), [&](const auto& fault) {
+                         return fault.at_iteration && fault.at_iteration == iteration;
+                     });
+    std::optional<SimulationResult>& known = damage == Damage::kNone ? prepared.healthy : prepared.damaged;
+    if (known && !hit) {
+        return *known;
+    }
+    collective::SimulationOptions options{.model = context_.options.model,
+                                          .topology = planned_topology(context_.plan, false),
+                                          .healthy_goodput = goodput_,
+                                          .element_bytes = size_of(context_.plan.workload.dtype),
+                                          .flow_overhead = context_.options.flow_overhead,
+                                          .flow_latency = context_.options.flow_latency,
+                                          .cut_through = context_.options.cut_through};
+    if (damage != Damage::kNone) {
+        options.timeline = rate_changes(context_.plan, iteration);
+    }
+    Result<SimulationResult> result = collective::simulate(*prepared.schedule, options);
+    if (result && !hit) {
+        known = *result;
+    }
+    return result;
+}
+
+Result<Nanoseconds> Play::iterate(const std::string& algorithm, std::string_view phase, std::int32_t iteration,
+                                  Prepared& prepared, Damage damage) {
+    record::IterationRow row{.run = context_.run,
+                             .algorithm = algorithm,
+                             .phase = std::string(phase),
+                             .iteration = iteration,
+                             .schedule = prepared.schedule->name(),
+                             .started_at = now_.count(),
+                             .expected_digest = std::string(prepared.proof_skipped ? "" : kProven),
+                             .correct = !prepared.proof.empty()};
+    // Comparisons take place between the phases' iterations: no timed fault hits them.
+    Result<SimulationResult> result = simulated(prepared, damage, phase == "comparison" ? 0 : iteration);
+    const Nanoseconds limit = context_.plan.workload.iteration_timeout;
+    if (result && result->makespan > limit) {
+        result = fail(ErrorKind::kOutcome, fmt::format("takes {}, longer than the time limit of {}",
+                                                       to_string(result->makespan), to_string(limit)));
+    }
+    if (!result && result.error().kind() != ErrorKind::kOutcome) {
+        return fail(std::move(result.error()).during(fmt::format("{} {} iteration {}", algorithm, phase, iteration)));
+    }
+    std::vector<record::RankIterationRow> ranks;
+    if (result) {
+        row.duration_ns = result->makespan.count();
+        for (std::size_t rank = 0; rank < result->rank_ends.size(); ++rank) {
+            ranks.push_back({.rank = static_cast<std::int32_t>(rank),
+                             .started_at = now_.count(),
+                             .ended_at = (now_ + result->rank_ends[rank]).count(),
+                             .bytes_sent = static_cast<std::int64_t>(result->bytes_sent[rank]),
+                             .bytes_received = static_cast<std::int64_t>(result->bytes_received[rank]),
+                             .digest = prepared.proof});
+        }
+    } else {
+        row.error = result.error().to_line();
+        row.correct = false;
+    }
+    if (Result<std::int64_t> stored = context_.recorder.add_iteration(row, ranks); !stored) {
+        return fail(std::move(stored.error()));
+    }
+    if (!result) {
+        now_ += limit;
+        return fail(std::move(result.error()).during(fmt::format("{} {} iteration {}", algorithm, phase, iteration)));
+    }
+    now_ += result->makespan;
+    return result->makespan;
+}
+
+Result<void> Play::record_phase_faults(const std::string& algorithm, Nanoseconds from) {
+    for (const scenarios::PlannedFault& fault : context_.plan.faults) {
+        if (fault.at_iteration) {
+            continue;
+        }
+        record::InjectionRow row = injection_row(context_.plan, fault, goodput_, from, now_);
+        row.run = context_.run;
+        row.algorithm = algorithm;
+        if (Result<std::int64_t> stored = context_.recorder.add_injection(row); !stored) {
+            return fail(std::move(stored.error()));
+        }
+    }
+    return {};
+}
+
+/// Also waits for the end of a fault that outlasts its iteration, as a real run does.
+Result<void> Play::record_timed_faults(const std::string& algorithm, std::int32_t iteration, Nanoseconds started_at,
+                                       Nanoseconds took) {
+    for (const scenarios::PlannedFault& fault : context_.plan.faults) {
+        const std::optional<Span> span = acts_in(fault, iteration);
+        if (!fault.at_iteration || !span) {
+            continue;
+        }
+        const Nanoseconds until = started_at + span->until.value_or(took);
+        record::InjectionRow row = injection_row(context_.plan, fault, goodput_, started_at + span->from, until);
+        row.run = context_.run;
+        row.algorithm = algorithm;
+        if (span->from >= took) {
+            row.observed_at = row.measured_send_bits_per_s = row.measured_receive_bits_per_s = 0;
+            row.error = fmt::format("the iteration was over after {}, the fault was due at {}", to_string(took),
+                                    to_string(span->from));
+        }
+        if (Result<std::int64_t> stored = context_.recorder.add_injection(row); !stored) {
+            return fail(std::move(stored.error()));
+        }
+        now_ = std::max(now_, until);
+    }
+    return {};
+}
+
+Result<void> Play::store_bounds(const std::string& algorithm, Phase phase, bool damaged) {
+    const collective::Topology topology = planned_topology(context_.plan, damaged);
+    double worst = 1.0;
+    for (const collective::PortSlowdown& server : topology.servers) {
+        worst = std::max(worst, to_double(server.worst()));
+    }
+    const double vector_ns =
+        static_cast<double>(context_.plan.workload.bytes.bytes()) * 8e9 / static_cast<double>(goodput_.bits_per_s());
+    for (const collective::PortModel model : {collective::PortModel::kExclusive, collective::PortModel::kFluid}) {
+        const std::vector<collective::Bound> all = collective::all_bounds(topology, model);
+        const collective::Bound& bound = collective::binding(all);
+        Result<void> stored = context_.recorder.add_bound(
+            {.run = context_.run,
+             .algorithm = algorithm,
+             .phase = std::string(to_string(phase)),
+             .name = bound.name,
+             .model = bound.model,
+             .branch = bound.branch,
+             .slowdown = worst,
+             .time_over_n = bound.time_over_n,
+             .time_ns = static_cast<std::int64_t>(std::llround(bound.time_over_n * vector_ns))});
+        if (!stored) {
+            return stored;
+        }
+    }
+    return {};
+}
+
+} // namespace railbreak::simulate
