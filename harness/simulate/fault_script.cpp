@@ -96,23 +96,23 @@ std::vector<RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t i
     return changes;
 }
 
-collective::Topology planned_topology(const scenarios::Plan& plan, bool damaged) {
-    collective::Topology topology = collective::healthy_topology(plan.cluster.hosts);
-    topology.nics_per_server = plan.cluster.nics_per_host;
+controller::NicSlowdowns phase_damage(const scenarios::Plan& plan) {
+    controller::NicSlowdowns damage = controller::no_damage(plan.cluster);
     for (const PlannedFault& fault : plan.faults) {
-        if (!damaged || fault.at_iteration || fault.kind != FaultKind::kCap) {
+        if (fault.at_iteration || fault.kind != FaultKind::kCap) {
             continue;
         }
-        collective::PortSlowdown& server = topology.servers[static_cast<std::size_t>(fault.host)];
+        controller::NicSlowdown& nic =
+            damage.at(static_cast<std::size_t>(fault.host)).at(static_cast<std::size_t>(fault.nic));
         const Rational slower = slowdown(plan.cluster.rate, fault.rate);
         if (fault.direction != Direction::kReceive) {
-            server.send = std::max(server.send, slower);
+            nic.send = std::max(nic.send, slower);
         }
         if (fault.direction != Direction::kSend) {
-            server.receive = std::max(server.receive, slower);
+            nic.receive = std::max(nic.receive, slower);
         }
     }
-    return topology;
+    return damage;
 }
 
 record::InjectionRow injection_row(const scenarios::Plan& plan, const PlannedFault& fault, BitRate goodput,

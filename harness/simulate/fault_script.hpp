@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "base/units.hpp"
 #include "collective/simulate/simulate.hpp"
-#include "collective/topology.hpp"
+#include "harness/controller/damage.hpp"
 #include "harness/record/rows.hpp"
 #include "scenarios/model.hpp"
 
@@ -28,8 +28,8 @@ struct Span {
 /// lowest acts; a link that is down moves nothing in either direction.
 [[nodiscard]] std::vector<collective::RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t iteration);
 
-/// The cluster as algorithms plan for it: healthy, or with the caps that last for the whole degraded phase.
-[[nodiscard]] collective::Topology planned_topology(const scenarios::Plan& plan, bool damaged);
+/// What the caps that last for the whole degraded phase do to each NIC.
+[[nodiscard]] controller::NicSlowdowns phase_damage(const scenarios::Plan& plan);
 
 /// The record of a fault that acted in the simulation: ordered, applied and seen at `from`, undone at `until`, by the
 /// simulation's clock; both at once, for nothing real was touched. `goodput` is that of a healthy NIC.

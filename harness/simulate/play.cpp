@@ -71,10 +71,14 @@ Result<void> Play::cluster() {
                  .send_goodput_bits_per_s = static_cast<std::int64_t>(goodput_.bits_per_s()),
                  .receive_goodput_bits_per_s = static_cast<std::int64_t>(goodput_.bits_per_s())});
         }
-        if (stored) {
-            stored = context_.recorder.add_rank({.run = context_.run, .rank = host, .host = host});
-        }
         if (!stored) {
+            return stored;
+        }
+    }
+    for (std::int32_t rank = 0; rank < cluster.ranks(); ++rank) {
+        const std::int32_t host = rank / cluster.ranks_per_host;
+        if (Result<void> stored = context_.recorder.add_rank({.run = context_.run, .rank = rank, .host = host});
+            !stored) {
             return stored;
         }
     }
@@ -83,6 +87,12 @@ Result<void> Play::cluster() {
                                     to_string(options.model), options.cut_through ? " with cut-through" : "",
                                     to_string(options.flow_overhead), to_string(options.flow_latency)));
     return {};
+}
+
+collective::Topology Play::topology(bool damaged) const {
+    const scenarios::ClusterSpec& cluster = context_.plan.cluster;
+    return controller::plan_topology(cluster, damaged ? phase_damage(context_.plan) : controller::no_damage(cluster),
+                                     goodput_);
 }
 
 Result<void> Play::all_algorithms() {
@@ -199,7 +209,7 @@ Result<Play::Prepared> Play::prepare(const controller::Form& form, bool damaged)
         return tl::unexpected(algorithm.error());
     }
     Result<collective::Plan> plan = (*algorithm)
-                                        ->plan({.topology = planned_topology(context_.plan, damaged),
+                                        ->plan({.topology = topology(damaged),
                                                 .elements = elements_of(context_.plan.workload),
                                                 .element_bytes = size_of(context_.plan.workload.dtype),
                                                 .healthy_goodput = goodput_,
@@ -249,7 +259,7 @@ Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std:
         return *known;
     }
     collective::SimulationOptions options{.model = context_.options.model,
-                                          .topology = planned_topology(context_.plan, false),
+                                          .topology = topology(false), // what the faults change is in the timeline
                                           .healthy_goodput = goodput_,
                                           .element_bytes = size_of(context_.plan.workload.dtype),
                                           .flow_overhead = context_.options.flow_overhead,
@@ -352,16 +362,11 @@ Result<void> Play::record_timed_faults(const std::string& algorithm, std::int32_
 }
 
 Result<void> Play::store_bounds(const std::string& algorithm, Phase phase, bool damaged) {
-    const collective::Topology topology = planned_topology(context_.plan, damaged);
-    double worst = 1.0;
-    for (const collective::PortSlowdown& server : topology.servers) {
-        worst = std::max(worst, to_double(server.worst()));
-    }
+    const controller::NicSlowdowns damage =
+        damaged ? phase_damage(context_.plan) : controller::no_damage(context_.plan.cluster);
     const double vector_ns =
         static_cast<double>(context_.plan.workload.bytes.bytes()) * 8e9 / static_cast<double>(goodput_.bits_per_s());
-    for (const collective::PortModel model : {collective::PortModel::kExclusive, collective::PortModel::kFluid}) {
-        const std::vector<collective::Bound> all = collective::all_bounds(topology, model);
-        const collective::Bound& bound = collective::binding(all);
+    for (const collective::Bound& bound : controller::bounds_of(damage)) {
         Result<void> stored = context_.recorder.add_bound(
             {.run = context_.run,
              .algorithm = algorithm,
@@ -369,7 +374,7 @@ Result<void> Play::store_bounds(const std::string& algorithm, Phase phase, bool 
              .name = bound.name,
              .model = bound.model,
              .branch = bound.branch,
-             .slowdown = worst,
+             .slowdown = controller::worst_of(damage),
              .time_over_n = bound.time_over_n,
              .time_ns = static_cast<std::int64_t>(std::llround(bound.time_over_n * vector_ns))});
         if (!stored) {

@@ -46,6 +46,8 @@ private:
     };
     enum class Damage : std::uint8_t { kNone, kPhaseFaults };
 
+    /// The cluster as algorithms plan for it.
+    [[nodiscard]] collective::Topology topology(bool damaged) const;
     [[nodiscard]] Result<void> one_algorithm(const std::string& algorithm);
     [[nodiscard]] Result<void> degraded_phase(const std::string& algorithm, Prepared& steady);
     [[nodiscard]] Result<void> degraded_iterations(const std::string& algorithm, Prepared& prepared);

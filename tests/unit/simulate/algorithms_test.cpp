@@ -17,7 +17,7 @@
 namespace railbreak::collective {
 namespace {
 
-constexpr int kClusters = 200;
+constexpr int kClusters = 60;
 constexpr Rank kMostRanks = 24;
 constexpr Rank kMostPerServer = 1;
 constexpr std::uint64_t kBitsPerSecond = 8'000'000'000; // an element of a byte takes a nanosecond
