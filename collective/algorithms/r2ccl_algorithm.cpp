@@ -55,7 +55,8 @@ Result<Plan> split_plan(const PlanRequest& request, const CostInput& cost, Rank 
                             .elements = request.elements,
                             .tail_elements = tail,
                             .chunks = chunks,
-                            .pieces = pieces}),
+                            .pieces = pieces,
+                            .main_lanes = r2ccl_main_lanes(slowdown)}),
                 Nanoseconds(static_cast<std::int64_t>(predicted)),
                 fmt::format("tail of {:.4f} of the vector, {} chunks of {} pieces: {:.3f} vector times predicted for "
                             "slowdown {:.3f}; the plain ring would take {:.3f}",

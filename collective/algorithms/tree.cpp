@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -31,11 +33,12 @@ std::vector<Rank> binary_tree(Rank members) {
     return parents;
 }
 
-/// An edge of a tree and how far its child is from the root.
+/// An edge of a tree.
 struct Edge {
     Rank child = 0;
     Rank parent = 0;
-    int depth = 0;
+    int depth = 0; ///< of the child below the root
+    Lane color = 0;
 };
 
 /// The edges of a tree, those nearest to the root first.
@@ -47,33 +50,103 @@ std::vector<Edge> edges_of(const std::vector<Rank>& parents) {
             at = parents[static_cast<std::size_t>(at)];
         }
         if (depth > 0) {
-            edges.push_back({child, parents[static_cast<std::size_t>(child)], depth});
+            edges.push_back({child, parents[static_cast<std::size_t>(child)], depth, 0});
         }
     }
     std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.depth < b.depth; });
     return edges;
 }
 
-/// Both trees over all ranks, with the leaf in place.
-std::array<std::vector<Edge>, 2> trees_over(Rank ranks, std::optional<Rank> leaf) {
+using Trees = std::array<std::vector<Edge>, 2>;
+
+/// Gives the edges of both trees one of two colors, so that the two edges up from a rank differ and those down from a
+/// rank come in pairs that differ. Every edge has to differ from one other at its child and from one at its parent, so
+/// the edges form paths and, since those two kinds alternate, even cycles: two colors always do.
+void color(Trees& trees, Rank ranks) {
+    std::vector<Edge*> edges;
+    for (std::vector<Edge>& tree : trees) {
+        for (Edge& edge : tree) {
+            edges.push_back(&edge);
+        }
+    }
+    constexpr std::size_t kNone = SIZE_MAX;
+    std::array<std::vector<std::size_t>, 2> mates; // by child, by parent
+    for (std::size_t end = 0; end < 2; ++end) {
+        mates[end].assign(edges.size(), kNone);
+        std::vector<std::size_t> single(static_cast<std::size_t>(ranks), kNone);
+        for (std::size_t i = 0; i < edges.size(); ++i) {
+            std::size_t& other = single[static_cast<std::size_t>(end == 0 ? edges[i]->child : edges[i]->parent)];
+            if (other != kNone) {
+                mates[end][i] = other;
+                mates[end][other] = i;
+            }
+            other = other == kNone ? i : kNone;
+        }
+    }
+    std::vector<bool> colored(edges.size());
+    for (std::size_t start = 0; start < edges.size(); ++start) {
+        // Along the path both ways from its start; in a cycle the first way goes all round.
+        for (std::size_t way = 0; way < 2; ++way) {
+            Lane next = edges[start]->color;
+            std::size_t end = way;
+            for (std::size_t at = start; at != kNone && (at == start || !colored[at]); end = 1 - end) {
+                edges[at]->color = next;
+                colored[at] = true;
+                next = 1 - next;
+                at = mates[end][at];
+            }
+        }
+    }
+}
+
+/// Where a slow leaf goes in each tree: below the member nearest to the root that has one child at most there and none
+/// in the other tree. There is one: the root, or, when a shift makes the root an inner rank of the other tree, the last
+/// member.
+std::array<Rank, 2> places_for_leaf(const DoubleTree& trees, const std::array<std::vector<Edge>, 2>& edges) {
+    const auto members = static_cast<Rank>(trees.first.size());
+    std::array<std::vector<int>, 2> children;
+    std::array<std::vector<int>, 2> depths;
+    for (std::size_t tree = 0; tree < 2; ++tree) {
+        children[tree].resize(trees.first.size());
+        depths[tree].resize(trees.first.size());
+        for (const Edge& edge : edges[tree]) {
+            ++children[tree][static_cast<std::size_t>(edge.parent)];
+            depths[tree][static_cast<std::size_t>(edge.child)] = edge.depth;
+        }
+    }
+    std::array<Rank, 2> places{-1, -1};
+    for (std::size_t tree = 0; tree < 2; ++tree) {
+        for (Rank member = 0; member < members; ++member) {
+            const auto at = static_cast<std::size_t>(member);
+            const bool has_room = children[tree][at] <= 1 && children[1 - tree][at] == 0;
+            const Rank best = places[tree];
+            if (has_room && (best < 0 || depths[tree][at] < depths[tree][static_cast<std::size_t>(best)])) {
+                places[tree] = member;
+            }
+        }
+        RB_CHECK(places[tree] >= 0, "a tree has room for one more leaf");
+    }
+    return places;
+}
+
+/// Both trees over all ranks, with the leaf in place, colored.
+Trees trees_over(Rank ranks, std::optional<Rank> leaf) {
     const DoubleTree trees = double_tree(leaf ? ranks - 1 : ranks);
-    std::array<std::vector<Edge>, 2> result;
-    for (const bool second : {false, true}) {
-        std::vector<Edge>& edges = result[second ? 1 : 0];
-        const std::vector<Rank>& parents = second ? trees.second : trees.first;
-        edges = edges_of(parents);
-        if (leaf) {
-            const auto root = std::find(parents.begin(), parents.end(), kNoParent);
-            edges.insert(edges.begin(), {static_cast<Rank>(ranks - 1), static_cast<Rank>(root - parents.begin()), 1});
-            const auto rank_of = [&](Rank member) {
-                return member == ranks - 1 ? *leaf : member < *leaf ? member : member + 1;
-            };
-            for (Edge& edge : edges) {
+    Trees result{edges_of(trees.first), edges_of(trees.second)};
+    if (leaf) {
+        const std::array<Rank, 2> places = places_for_leaf(trees, result);
+        const auto rank_of = [&](Rank member) {
+            return member == ranks - 1 ? *leaf : member < *leaf ? member : member + 1;
+        };
+        for (std::size_t tree = 0; tree < 2; ++tree) {
+            result[tree].push_back({ranks - 1, places[tree], 0, 0});
+            for (Edge& edge : result[tree]) {
                 edge.child = rank_of(edge.child);
                 edge.parent = rank_of(edge.parent);
             }
         }
     }
+    color(result, ranks);
     return result;
 }
 
@@ -116,10 +189,10 @@ std::unique_ptr<const Schedule> make_tree(const TreeParameters& parameters) {
             slice.offset += half.offset;
             const std::vector<Edge>& edges = trees[static_cast<std::size_t>(tree)];
             for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
-                list.add({edge->child, edge->parent, slice, Stage::kReduce, Combine::kReduce, 2 * tree});
+                list.add({edge->child, edge->parent, slice, Stage::kReduce, Combine::kReduce, edge->color});
             }
             for (const Edge& edge : edges) {
-                list.add({edge.parent, edge.child, slice, Stage::kBroadcast, Combine::kCopy, 2 * tree + 1});
+                list.add({edge.parent, edge.child, slice, Stage::kBroadcast, Combine::kCopy, 2 + edge.color});
             }
         }
     }
@@ -161,7 +234,12 @@ Result<Plan> TreeAlgorithm::plan(const PlanRequest& request) const {
         }
     }
     const auto trees = trees_over(cost->ranks, leaf);
-    const int depth = std::max(trees[0].back().depth, trees[1].back().depth);
+    int depth = 1;
+    for (const std::vector<Edge>& edges : trees) {
+        for (const Edge& edge : edges) {
+            depth = std::max(depth, edge.depth);
+        }
+    }
     std::int64_t chunks = asked->value_or(1);
     double predicted = tree_cost_ns(*cost, chunks, others, depth);
     for (std::int64_t more = 2; !asked->has_value() && more <= kMostChosenChunks; ++more) {

@@ -3,10 +3,12 @@
 // again.
 //
 // A rank between two children and a parent sends and receives 2n in all, a rank that is a leaf in both trees n. So a
-// slow rank is hung as an extra leaf below the root of either tree, which has room because it has one child only.
+// slow rank is hung into both trees as an extra leaf, below a rank that has a child less than others: a root, if it can
+// be.
 //
-// Each tree and direction is a lane of its own, so that sums on their way up and results on their way down do not wait
-// for one another; all four share the NIC.
+// Two lanes carry sums up and two carry results down. The edges of both trees are colored with the two lanes of a
+// direction so that a rank has one peer at most on each side of a lane: no flow waits for an unrelated one. All four
+// lanes share the NIC.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,7 @@ struct TreeParameters {
     Rank ranks = 0;            ///< >= 2, >= 3 with a leaf
     std::int64_t elements = 0; ///< >= 1
     std::int64_t chunks = 1;   ///< of each half, >= 1
-    std::optional<Rank> leaf;  ///< the rank to keep out of both trees but for a place below their roots
+    std::optional<Rank> leaf;  ///< the rank to keep out of both trees but for a place as an extra leaf
 };
 
 /// The schedule, four lanes. A table of 4 (p-1) chunks flows.

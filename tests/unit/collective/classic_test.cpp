@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -125,13 +127,11 @@ TEST(Tree, EveryRankHasAParentAndOneRoleInEachTree) {
             }
             EXPECT_EQ(roots, 1);
             for (std::size_t member = 0; member < children.size(); ++member) {
-                EXPECT_LE(children[member], parents[member] < 0 ? 1 : 2) << "the root has room for a leaf";
-                inner[member] += children[member] > 0 ? 1 : 0;
+                EXPECT_LE(children[member], parents[member] < 0 ? 1 : 2);
+                inner[member] += children[member];
             }
         }
-        if (members % 2 == 0) {
-            EXPECT_LE(*std::max_element(inner.begin(), inner.end()), 1) << "inner in one tree, leaf in the other";
-        }
+        EXPECT_LE(*std::max_element(inner.begin(), inner.end()), 2) << "children in both trees together";
     }
 }
 
@@ -145,6 +145,31 @@ TEST(Tree, IsProvenWithAndWithoutALeaf) {
         }
     }
     expect_sums(*make_tree({.ranks = 7, .elements = 30, .chunks = 2, .leaf = 3}), 10);
+}
+
+TEST(Tree, EverySideOfALaneHasOnePeer) {
+    for (Rank ranks = 2; ranks <= 40; ++ranks) {
+        for (Rank leaf = -1; leaf < (ranks >= 3 ? ranks : 0); leaf += 5) {
+            const auto schedule = make_tree({.ranks = ranks,
+                                             .elements = 40,
+                                             .chunks = 2,
+                                             .leaf = leaf < 0 ? std::nullopt : std::optional<Rank>(leaf)});
+            for (Rank rank = 0; rank < ranks; ++rank) {
+                for (Lane lane = 0; lane < 4; ++lane) {
+                    std::set<Rank> to;
+                    std::set<Rank> from;
+                    for (std::int64_t i = 0; i < schedule->send_count(rank, lane); ++i) {
+                        to.insert(schedule->send_step(rank, lane, i).peer);
+                    }
+                    for (std::int64_t i = 0; i < schedule->receive_count(rank, lane); ++i) {
+                        from.insert(schedule->receive_step(rank, lane, i).peer);
+                    }
+                    EXPECT_LE(to.size(), 1U) << schedule->name() << " rank " << rank << " lane " << lane;
+                    EXPECT_LE(from.size(), 1U) << schedule->name() << " rank " << rank << " lane " << lane;
+                }
+            }
+        }
+    }
 }
 
 TEST(Tree, TrafficByPort) {

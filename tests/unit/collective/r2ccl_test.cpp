@@ -1,6 +1,8 @@
 // R2CCL's AllReduce: its parts, its traffic by port and its time against the closed forms.
 #include <cstdint>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -92,6 +94,7 @@ TEST(R2ccl, IsProvenForEveryShape) {
                     for (const std::int64_t chunks : {1, 4}) {
                         expect_proven(*make_r2ccl({ranks, straggler, elements, tail, chunks, 3}));
                     }
+                    expect_proven(*make_r2ccl({ranks, straggler, elements, tail, 2, 2, 3}));
                 }
             }
         }
@@ -144,6 +147,43 @@ TEST(R2ccl, StagesTakeTheTimeOfTheClosedForm) {
         const Rational chain = 4 * tail / 64;
         EXPECT_EQ(exact_time(OnOwnNics(*schedule), topology), ring + second + chain) << chunks;
     }
+}
+
+double fluid_over_healthy(const Plan& plan, const Topology& topology) {
+    const auto result = simulate(
+        *plan.schedule,
+        {.model = PortModel::kFluid, .topology = topology, .healthy_goodput = BitRate::bits_per_s(32'000'000)});
+    EXPECT_TRUE(result.has_value());
+    return result ? static_cast<double>(result->makespan.count()) /
+                        (static_cast<double>(kElementNs * plan.schedule->elements()) * fault_free(topology.ranks()))
+                  : 0;
+}
+
+TEST(R2ccl, SharedPortsTakeTheTimeOfTheClosedForm) {
+    // One, two and three lanes of main beside the tail leave 1a its share of every port. The chain costs up to 1 %.
+    for (const auto& [ranks, slowdown, chunks] :
+         {std::tuple{6, "3/2", 4}, std::tuple{6, "3/2", 1}, std::tuple{6, "3/2", 16}, std::tuple{8, "2", 4},
+          std::tuple{8, "4/3", 4}, std::tuple{16, "8/5", 16}, std::tuple{8, "4", 4}}) {
+        const Topology topology = one_straggler(ranks, 1, ratio(slowdown));
+        const auto plan = plan_of("r2ccl", request_for(topology, 1'680'000, {{"k", std::to_string(chunks)}}));
+        ASSERT_TRUE(plan.has_value());
+        const double expected = over_healthy(ranks, slowdown, chunks);
+        const double time = fluid_over_healthy(*plan, topology);
+        EXPECT_GT(time, expected * 0.9999) << plan->schedule->name();
+        EXPECT_LT(time, expected * 1.015) << plan->schedule->name();
+    }
+}
+
+TEST(R2ccl, OneLaneOfMainIsHeldUpByTheTail) {
+    // l = 4/3: 1a needs three quarters of a port and gets half while 1b lasts.
+    const Topology topology = one_straggler(8, 1, ratio("4/3"));
+    EXPECT_EQ(r2ccl_main_lanes(ratio("4/3")), 3);
+    EXPECT_EQ(r2ccl_main_lanes(ratio("3/2")), 2);
+    EXPECT_EQ(r2ccl_main_lanes(ratio("2")), 1);
+    EXPECT_EQ(r2ccl_main_lanes(ratio("8/7")), 3);
+    Plan one{make_r2ccl({8, 1, 1'680'000, 420'000, 4, 48, 1}), {}, {}};
+    Plan three{make_r2ccl({8, 1, 1'680'000, 420'000, 4, 48, 3}), {}, {}};
+    EXPECT_GT(fluid_over_healthy(one, topology), 1.05 * fluid_over_healthy(three, topology));
 }
 
 TEST(R2ccl, HealthyClusterGetsThePlainRing) {
