@@ -159,7 +159,9 @@ private:
             }
             for (const Rank to : receivers_of(chunk)) {
                 seen_.assign(static_cast<std::size_t>(ranks_), false);
-                augment(to, chunk);
+                if (!augment(to, chunk)) {
+                    break; // the search begins at the holders of the chunk, so it fails for every other receiver too
+                }
             }
         }
     }
@@ -226,10 +228,11 @@ SpreadRounds stragglar_rounds(Rank ranks, std::uint64_t seed) {
     if (ranks >= 4 && std::has_single_bit(static_cast<std::uint32_t>(ranks))) {
         return PowerOfTwoRounds(ranks).run();
     }
-    constexpr std::uint64_t kAttempts = 8;
+    // An attempt takes time with about the fourth power of the ranks.
+    const std::uint64_t attempts = ranks <= 32 ? 8 : ranks <= 96 ? 2 : 1;
     SpreadRounds best;
     std::size_t most = 3 * static_cast<std::size_t>(ranks) + 3;
-    for (std::uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
+    for (std::uint64_t attempt = 0; attempt < attempts; ++attempt) {
         for (const bool hold_back : {true, false}) {
             SpreadRounds rounds = MatchedRounds(ranks, seed + attempt, hold_back).run(most);
             if (!rounds.empty()) {

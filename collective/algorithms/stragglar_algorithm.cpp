@@ -1,6 +1,8 @@
 #include "collective/algorithms/stragglar_algorithm.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -13,8 +15,9 @@ namespace railbreak::collective {
 namespace {
 
 constexpr std::uint64_t kDefaultSeed = 1;
-/// The table grows with the square of the ranks, the matching faster.
+/// The table grows with the square of the ranks, the time for matching with the fourth power.
 constexpr Rank kMostRanks = 1024;
+constexpr Rank kMostMatchedRanks = 256;
 
 } // namespace
 
@@ -49,9 +52,11 @@ Result<Plan> StragglarAlgorithm::plan(const PlanRequest& request) const {
     if (!cost) {
         return tl::unexpected(cost.error());
     }
-    if (cost->ranks > kMostRanks) {
-        return fail(Error(ErrorKind::kInput,
-                          fmt::format("stragglar takes up to {} ranks, here are {}", kMostRanks, cost->ranks))
+    const bool power_of_two = std::has_single_bit(static_cast<std::uint32_t>(cost->ranks));
+    if (cost->ranks > (power_of_two ? kMostRanks : kMostMatchedRanks)) {
+        return fail(Error(ErrorKind::kInput, fmt::format("stragglar takes up to {} ranks, powers of two up to {}; here "
+                                                         "are {}",
+                                                         kMostMatchedRanks, kMostRanks, cost->ranks))
                         .advise("use ring or optcc"));
     }
     if (const Result<void> alive = check_nics_alive(request, name(), nics_in_use(request.topology)); !alive) {
