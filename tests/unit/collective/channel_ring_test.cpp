@@ -176,6 +176,25 @@ TEST(Failover, EightNicsOneDead) {
     EXPECT_EQ(idle->schedule->port(2 * 8 + 5, 1), (Port{PortKind::kNic, 8}));
 }
 
+/// Simulated over predicted time.
+double exact_over_predicted(const char* algorithm, const Topology& topology, std::int64_t elements) {
+    const auto plan = plan_of(algorithm, request_for(topology, elements));
+    EXPECT_TRUE(plan.has_value()) << (plan ? "" : plan.error().to_line());
+    return plan ? to_double(exact_time(*plan->schedule, topology)) / predicted_elements(*plan) : 0;
+}
+
+TEST(Failover, TakesThePredictedTime) {
+    for (const Rank width : {2, 3, 4, 8}) {
+        const std::int64_t elements = 3 * width * width * (width - 1) * 10;
+        const Topology topology = dead_nic(3, width, width, 1, width - 1);
+        // Port sides with one flow at a time keep to the prediction; those with two lose some hops to their order.
+        EXPECT_NEAR(exact_over_predicted("r2ccl-balance", topology, elements), 1, 0.1) << width;
+        const double shared = exact_over_predicted("iccl", topology, elements);
+        EXPECT_GT(shared, 0.9) << width;
+        EXPECT_LT(shared, 1.1) << width;
+    }
+}
+
 TEST(Failover, BackupNicCarriesBothSharesOnlyWhereTheDeadNicWas) {
     const std::int64_t elements = 20 * 4 * 10;
     const auto plan = plan_of("iccl", request_for(dead_nic(5, 4, 4, 2, 1), elements));
