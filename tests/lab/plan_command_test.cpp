@@ -196,7 +196,7 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "4", "--export", "pdf"}, "pdf"},
         {{"--servers", "4", "-o", "x"}, "--output is for --export"},
         {{"--servers", "4", "--sweep", "p=4", "--gantt", "x.svg"}, "--gantt and --export are for one plan"},
-        {{"--servers", "2", "--algorithm", "optcc", "--slow", "1:1/2", "--gantt", "x.svg"}, "at least 3 ranks"},
+        {{"--servers", "2", "--algorithm", "optcc", "--slow", "1:1/2", "--gantt", "x.svg"}, "at least 3 servers"},
         {{"--servers", "4", "--gantt", "/nowhere/x.svg"}, "/nowhere/x.svg"},
         {{"--sweep", "q=4"}, "--sweep: \"q\" is not understood"},
         {{"--sweep", "p=1..4"}, "--sweep: p = 1 is out of range; allowed: whole numbers, 2 to 65536"},

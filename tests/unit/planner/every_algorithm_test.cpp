@@ -25,6 +25,10 @@ std::vector<collective::PlanRequest> requests() {
     std::vector<collective::PlanRequest> list;
     for (const Rational& slowdown : {Rational(1), Rational(5, 4), Rational(2)}) {
         list.push_back(request(collective::one_straggler(5, 2, slowdown)));
+        collective::Topology servers = collective::one_straggler(4, 1, slowdown);
+        servers.ranks_per_server = servers.nics_per_server = 2;
+        servers.local_ratio = 4;
+        list.push_back(request(servers));
     }
     list.push_back(request(collective::stragglers_first(6, {Rational(2), Rational(3, 2)})));
     list.push_back(request(collective::healthy_topology(8)));
