@@ -76,7 +76,7 @@ public:
         }
         left_ = input_.schedule.lanes() > 1 || input_.simulation.topology.ranks_per_server > 1 ? kLongNames : kNames;
         notes_ = notes();
-        top_ = 106 + kLegendLine * static_cast<double>(legend_lines() + notes_.size());
+        top_ = 122 + kLegendLine * static_cast<double>(legend_lines() + notes_.size());
         place_rows();
     }
 
