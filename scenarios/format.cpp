@@ -14,8 +14,8 @@ constexpr bool kRequired = true;
 constexpr std::array kFile{
     KeySpec{"railbreak", kRequired}, KeySpec{"name", kRequired}, KeySpec{"description"}, KeySpec{"cluster", kRequired},
     KeySpec{"workload", kRequired},  KeySpec{"lease"},           KeySpec{"faults"},      KeySpec{"expect"}};
-constexpr std::array kCluster{KeySpec{"hosts", kRequired}, KeySpec{"nics_per_host"}, KeySpec{"rate", kRequired},
-                              KeySpec{"mtu"}};
+constexpr std::array kCluster{KeySpec{"hosts", kRequired}, KeySpec{"ranks_per_host"}, KeySpec{"nics_per_host"},
+                              KeySpec{"rate", kRequired},  KeySpec{"local_rate"},     KeySpec{"mtu"}};
 constexpr std::array kWorkload{
     KeySpec{"collective", kRequired}, KeySpec{"bytes", kRequired}, KeySpec{"dtype"},
     KeySpec{"algorithms", kRequired}, KeySpec{"iterations"},       KeySpec{"iteration_timeout"}};

@@ -19,6 +19,7 @@ inline constexpr std::size_t kMaxExpectations = 256;
 inline constexpr std::int64_t kMinHosts = 2;
 inline constexpr std::int64_t kMaxHosts = 64;
 inline constexpr std::int64_t kMaxNicsPerHost = 8;
+inline constexpr std::int64_t kMaxRanksPerHost = 8;
 inline constexpr std::int64_t kMaxIterations = 100'000; ///< of one phase
 
 inline constexpr BitRate kMinRate = BitRate::bits_per_s(8'000); ///< what the injectors can still set exactly

@@ -60,8 +60,7 @@ Checked<std::string> read_file(const std::string& path) {
 
 } // namespace
 
-Checked<Scenario> load_scenario(std::string_view text, std::string_view source_name,
-                                const std::vector<std::string>& known_algorithms) {
+Checked<Scenario> load_scenario(std::string_view text, std::string_view source_name, const KnownAlgorithms& known) {
     const std::string source(source_name);
     if (text.starts_with("\xef\xbb\xbf")) {
         text.remove_prefix(3); // a byte order mark says nothing in UTF-8
@@ -75,9 +74,9 @@ Checked<Scenario> load_scenario(std::string_view text, std::string_view source_n
     }
     DiagnosticSink sink(source);
     Origins origins;
-    Scenario scenario = read_scenario(*root, known_algorithms, sink, origins);
+    Scenario scenario = read_scenario(*root, known, sink, origins);
     if (sink.empty()) {
-        check_rules(scenario, origins, sink);
+        check_rules(scenario, origins, known, sink);
     }
     if (!sink.empty()) {
         return tl::unexpected<Diagnostics>(std::move(sink).take());
@@ -87,12 +86,12 @@ Checked<Scenario> load_scenario(std::string_view text, std::string_view source_n
     return scenario;
 }
 
-Checked<Scenario> load_scenario_file(const std::string& path, const std::vector<std::string>& known_algorithms) {
+Checked<Scenario> load_scenario_file(const std::string& path, const KnownAlgorithms& known) {
     Checked<std::string> text = read_file(path);
     if (!text) {
         return tl::unexpected<Diagnostics>(std::move(text.error()));
     }
-    return load_scenario(*text, path, known_algorithms);
+    return load_scenario(*text, path, known);
 }
 
 } // namespace railbreak::scenarios

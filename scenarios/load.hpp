@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "scenarios/diagnostic.hpp"
+#include "scenarios/known_algorithms.hpp"
 #include "scenarios/model.hpp"
 
 namespace railbreak::scenarios {
 
 /// Reads and checks a scenario. `source_name` stands in the messages (a path, or "-" for standard input).
-/// `known_algorithms` are the names that workload.algorithms may use. What is wrong comes as up to
+/// `known` are the algorithms and options that workload.algorithms may use. What is wrong comes as up to
 /// DiagnosticSink::kLimit diagnostics; rules that relate values are checked only when every single value is right.
 [[nodiscard]] Checked<Scenario> load_scenario(std::string_view text, std::string_view source_name,
-                                              const std::vector<std::string>& known_algorithms);
+                                              const KnownAlgorithms& known);
 
 /// The same for a file, which must be a regular one of at most kMaxFileBytes.
-[[nodiscard]] Checked<Scenario> load_scenario_file(const std::string& path,
-                                                   const std::vector<std::string>& known_algorithms);
+[[nodiscard]] Checked<Scenario> load_scenario_file(const std::string& path, const KnownAlgorithms& known);
 
 } // namespace railbreak::scenarios

@@ -1,6 +1,24 @@
 #include "scenarios/model.hpp"
 
+#include <fmt/format.h>
+
 namespace railbreak::scenarios {
+
+std::string default_label(const AlgorithmSpec& algorithm) {
+    std::string options;
+    for (const auto& [name, value] : algorithm.options) {
+        options += fmt::format("{}{}={}", options.empty() ? "" : ",", name, value);
+    }
+    return options.empty() ? algorithm.name : fmt::format("{}({})", algorithm.name, options);
+}
+
+std::vector<std::string> WorkloadSpec::labels() const {
+    std::vector<std::string> labels;
+    for (const AlgorithmSpec& algorithm : algorithms) {
+        labels.push_back(algorithm.label);
+    }
+    return labels;
+}
 
 std::string_view to_string(Phase phase) {
     switch (phase) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -57,13 +58,27 @@ struct IterationCounts {
     std::int32_t recovered = 3;
 };
 
+/// One way of doing the collective.
+struct AlgorithmSpec {
+    std::string name; ///< in the algorithm registry
+    /// Forced plan parameters in the order of the file, each once: {"plan", "bs"}, {"k", "4"}.
+    std::vector<std::pair<std::string, std::string>> options{};
+    std::string label{}; ///< what it is called in the database, in reports and in expectations; unique in a scenario
+    bool operator==(const AlgorithmSpec&) const = default;
+};
+/// The label of an algorithm that was given none: "optcc", or "optcc(plan=bs,k=4)".
+[[nodiscard]] std::string default_label(const AlgorithmSpec& algorithm);
+
 /// What runs on the cluster.
 struct WorkloadSpec {
     ByteCount bytes; ///< size of each rank's vector; a multiple of the element size
     Dtype dtype = Dtype::kFloat32;
-    std::vector<std::string> algorithms; ///< names from the algorithm registry, in order
+    std::vector<AlgorithmSpec> algorithms; ///< in the order in which they run
     IterationCounts iterations;
     Nanoseconds iteration_timeout{0}; ///< an iteration that takes longer is a failure
+
+    /// The labels of the algorithms.
+    [[nodiscard]] std::vector<std::string> labels() const;
 };
 
 /// A target as written: a host by index or left to the seed.
@@ -103,7 +118,7 @@ inline constexpr std::array kMetrics{Metric::kOverheadExclusive, Metric::kOverhe
 /// A limit on the median of a metric over one phase of one algorithm (or of every algorithm). Limits have at most six
 /// decimals, so that the plan can store them as exact integers (millionths).
 struct Expectation {
-    std::optional<std::string> algorithm; ///< empty: each algorithm of the scenario
+    std::optional<std::string> algorithm; ///< a label; empty: each algorithm of the scenario
     Phase phase = Phase::kDegraded;
     Metric metric = Metric::kOverheadExclusive;
     std::optional<double> min;

@@ -56,14 +56,37 @@ json to_json(const PlannedFault& fault) {
 }
 
 json to_json(const ClusterSpec& cluster) {
-    return {{"hosts", cluster.hosts},
-            {"mtu_bytes", cluster.mtu_bytes},
-            {"nics_per_host", cluster.nics_per_host},
-            {"rate_bits_per_s", cluster.rate.bits_per_s()}};
+    json result{{"hosts", cluster.hosts},
+                {"mtu_bytes", cluster.mtu_bytes},
+                {"nics_per_host", cluster.nics_per_host},
+                {"rate_bits_per_s", cluster.rate.bits_per_s()}};
+    // What the format did not have from the start stands there only when it says something: old plans keep their hash.
+    if (cluster.ranks_per_host > 1) {
+        result["ranks_per_host"] = cluster.ranks_per_host;
+    }
+    if (cluster.local_rate.bits_per_s() > 0) {
+        result["local_rate_bits_per_s"] = cluster.local_rate.bits_per_s();
+    }
+    return result;
+}
+
+json to_json(const AlgorithmSpec& algorithm) {
+    if (algorithm.options.empty() && algorithm.label == algorithm.name) {
+        return algorithm.name;
+    }
+    json options = json::array();
+    for (const auto& [name, value] : algorithm.options) {
+        options.push_back({name, value});
+    }
+    return {{"label", algorithm.label}, {"name", algorithm.name}, {"options", std::move(options)}};
 }
 
 json to_json(const WorkloadSpec& workload) {
-    return {{"algorithms", workload.algorithms},
+    json algorithms = json::array();
+    for (const AlgorithmSpec& algorithm : workload.algorithms) {
+        algorithms.push_back(to_json(algorithm));
+    }
+    return {{"algorithms", std::move(algorithms)},
             {"collective", "allreduce"},
             {"dtype", to_string(workload.dtype)},
             {"iteration_timeout_ns", workload.iteration_timeout.count()},
@@ -89,9 +112,9 @@ std::int32_t small(const json& object, const char* key, std::int64_t min, std::i
     return static_cast<std::int32_t>(integer(object, key, min, max));
 }
 
-BitRate rate(const json& object, BitRate max) {
+BitRate rate(const json& object, const char* key, BitRate max) {
     return BitRate::bits_per_s(
-        static_cast<std::uint64_t>(integer(object, "rate_bits_per_s", 1, static_cast<std::int64_t>(max.bits_per_s()))));
+        static_cast<std::uint64_t>(integer(object, key, 1, static_cast<std::int64_t>(max.bits_per_s()))));
 }
 
 template <class Enum, std::size_t N> Enum word(const json& object, const char* key, const std::array<Enum, N>& values) {
@@ -132,7 +155,7 @@ PlannedFault fault_from(const json& object, const ClusterSpec& cluster, std::int
     result.nic = small(object, "nic", 0, cluster.nics_per_host - 1);
     if (result.kind == FaultKind::kCap) {
         result.direction = word(object, "direction", kDirections);
-        result.rate = rate(object, cluster.rate);
+        result.rate = rate(object, "rate_bits_per_s", cluster.rate);
     }
     if (object.contains("at_iteration")) {
         result.at_iteration = small(object, "at_iteration", 1, kMaxIterations);
@@ -144,10 +167,38 @@ PlannedFault fault_from(const json& object, const ClusterSpec& cluster, std::int
     return result;
 }
 
+AlgorithmSpec algorithm_from(const json& value) {
+    if (value.is_string()) {
+        const auto name = value.get<std::string>();
+        return {.name = name, .label = name};
+    }
+    return {.name = value.at("name").get<std::string>(),
+            .options = value.at("options").get<std::vector<std::pair<std::string, std::string>>>(),
+            .label = value.at("label").get<std::string>()};
+}
+
+ClusterSpec cluster_from(const json& object) {
+    ClusterSpec cluster;
+    cluster.hosts = small(object, "hosts", kMinHosts, kMaxHosts);
+    cluster.nics_per_host = small(object, "nics_per_host", 1, kMaxNicsPerHost);
+    cluster.mtu_bytes = small(object, "mtu_bytes", static_cast<std::int64_t>(kMinMtu.bytes()),
+                              static_cast<std::int64_t>(kMaxMtu.bytes()));
+    cluster.rate = rate(object, "rate_bits_per_s", kMaxRate);
+    if (object.contains("ranks_per_host")) {
+        cluster.ranks_per_host = small(object, "ranks_per_host", 1, kMaxRanksPerHost);
+    }
+    if (object.contains("local_rate_bits_per_s")) {
+        cluster.local_rate = rate(object, "local_rate_bits_per_s", kMaxRate);
+    }
+    return cluster;
+}
+
 WorkloadSpec workload_from(const json& object) {
     constexpr std::array kDtypes{Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kBfloat16, Dtype::kFloat16};
     WorkloadSpec result;
-    result.algorithms = object.at("algorithms").get<std::vector<std::string>>();
+    for (const json& algorithm : object.at("algorithms")) {
+        result.algorithms.push_back(algorithm_from(algorithm));
+    }
     result.dtype = word(object, "dtype", kDtypes);
     result.iteration_timeout = Nanoseconds(
         integer(object, "iteration_timeout_ns", kMinIterationTimeout.count(), kMaxIterationTimeout.count()));
@@ -164,12 +215,7 @@ WorkloadSpec workload_from(const json& object) {
 Plan plan_from(const json& object) {
     Plan plan;
     plan.scenario_name = object.at("scenario").get<std::string>();
-    const json& cluster = object.at("cluster");
-    plan.cluster.hosts = small(cluster, "hosts", kMinHosts, kMaxHosts);
-    plan.cluster.nics_per_host = small(cluster, "nics_per_host", 1, kMaxNicsPerHost);
-    plan.cluster.mtu_bytes = small(cluster, "mtu_bytes", static_cast<std::int64_t>(kMinMtu.bytes()),
-                                   static_cast<std::int64_t>(kMaxMtu.bytes()));
-    plan.cluster.rate = rate(cluster, kMaxRate);
+    plan.cluster = cluster_from(object.at("cluster"));
     plan.workload = workload_from(object.at("workload"));
     for (const json& fault : object.at("faults")) {
         plan.faults.push_back(fault_from(fault, plan.cluster, static_cast<std::int32_t>(plan.faults.size())));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/algorithm_reader.hpp"
 #include "scenarios/limits.hpp"
 
 namespace railbreak::scenarios {
@@ -23,8 +24,8 @@ constexpr std::array kDtypes{Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dt
 
 class ScenarioReader {
 public:
-    ScenarioReader(const std::vector<std::string>& known_algorithms, DiagnosticSink& sink, Origins& origins)
-        : known_algorithms_(known_algorithms.begin(), known_algorithms.end()), sink_(sink), fields_(sink, origins) {}
+    ScenarioReader(const KnownAlgorithms& known, DiagnosticSink& sink, Origins& origins)
+        : known_(known), sink_(sink), fields_(sink, origins) {}
 
     Scenario read(const Field& root) {
         Scenario scenario;
@@ -122,8 +123,11 @@ private:
             return;
         }
         read_integer(map, "hosts", kMinHosts, kMaxHosts, cluster.hosts);
+        read_integer(map, "ranks_per_host", 1, kMaxRanksPerHost, cluster.ranks_per_host);
         read_integer(map, "nics_per_host", 1, kMaxNicsPerHost, cluster.nics_per_host);
         with(map, "rate", [&](const Field& field) { store(fields_.rate(field, kMinRate, kMaxRate), cluster.rate); });
+        with(map, "local_rate",
+             [&](const Field& field) { store(fields_.rate(field, kMinRate, kMaxRate), cluster.local_rate); });
         cluster.mtu_bytes = kDefaultMtuBytes;
         with(map, "mtu", [&](const Field& field) {
             if (const auto mtu = fields_.byte_count(field, kMinMtu, kMaxMtu)) {
@@ -144,26 +148,13 @@ private:
             store(fields_.byte_count(field, ByteCount::bytes(1), kMaxVector), workload.bytes);
         });
         with(map, "dtype", [&](const Field& field) { store_choice(field, kDtypes, workload.dtype); });
-        with(map, "algorithms", [&](const Field& field) { read_algorithms(field, workload.algorithms); });
+        with(map, "algorithms",
+             [&](const Field& field) { read_algorithms(fields_, known_, field, workload.algorithms); });
         with(map, "iterations", [&](const Field& field) { read_iterations(field, workload.iterations); });
         workload.iteration_timeout = kDefaultIterationTimeout;
         with(map, "iteration_timeout", [&](const Field& field) {
             store(fields_.duration(field, kMinIterationTimeout, kMaxIterationTimeout), workload.iteration_timeout);
         });
-    }
-
-    void read_algorithms(const Field& field, std::vector<std::string>& algorithms) {
-        for (const Field& element : fields_.list(field, 1, kMaxAlgorithms)) {
-            const auto index = fields_.choice(element, known_algorithms_);
-            if (!index) {
-                continue;
-            }
-            const std::string name(known_algorithms_[*index]);
-            if (std::ranges::find(algorithms, name) != algorithms.end()) {
-                fields_.complain(element, fmt::format("{} stands twice", quote(name)), "name each algorithm once");
-            }
-            algorithms.push_back(name);
-        }
     }
 
     void read_iterations(const Field& map, IterationCounts& counts) {
@@ -236,16 +227,15 @@ private:
         with(map, "max", [&](const Field& field) { expectation.max = fields_.limit(field); });
     }
 
-    std::vector<std::string_view> known_algorithms_;
+    const KnownAlgorithms& known_;
     DiagnosticSink& sink_;
     FieldReader fields_;
 };
 
 } // namespace
 
-Scenario read_scenario(const YamlNode& root, const std::vector<std::string>& known_algorithms, DiagnosticSink& sink,
-                       Origins& origins) {
-    return ScenarioReader(known_algorithms, sink, origins).read({&root, ""});
+Scenario read_scenario(const YamlNode& root, const KnownAlgorithms& known, DiagnosticSink& sink, Origins& origins) {
+    return ScenarioReader(known, sink, origins).read({&root, ""});
 }
 
 } // namespace railbreak::scenarios

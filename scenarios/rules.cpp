@@ -15,10 +15,11 @@ namespace {
 
 class RuleChecker {
 public:
-    RuleChecker(const Scenario& scenario, const Origins& origins, DiagnosticSink& sink)
-        : scenario_(scenario), origins_(origins), sink_(sink) {}
+    RuleChecker(const Scenario& scenario, const Origins& origins, const KnownAlgorithms& known, DiagnosticSink& sink)
+        : scenario_(scenario), origins_(origins), known_(known), sink_(sink) {}
 
     void check() {
+        check_cluster();
         check_workload();
         std::set<std::string_view> names;
         for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
@@ -58,8 +59,16 @@ private:
                   std::move(allowed));
     }
 
-    [[nodiscard]] bool runs(std::string_view algorithm) const {
-        return std::ranges::find(scenario_.workload.algorithms, algorithm) != scenario_.workload.algorithms.end();
+    [[nodiscard]] bool runs(std::string_view label) const {
+        const std::vector<AlgorithmSpec>& algorithms = scenario_.workload.algorithms;
+        return std::ranges::find(algorithms, label, &AlgorithmSpec::label) != algorithms.end();
+    }
+
+    void check_cluster() {
+        if (written("cluster.local_rate") && scenario_.cluster.ranks_per_host == 1) {
+            report("cluster.local_rate", "one rank on a host has nobody to send to inside it",
+                   "remove the key, or set ranks_per_host above 1");
+        }
     }
 
     void check_workload() {
@@ -72,11 +81,17 @@ private:
                    fmt::format("allowed: a multiple of {} bytes", element));
         }
         for (std::size_t i = 0; i < workload.algorithms.size(); ++i) {
-            if (workload.algorithms[i].starts_with("optcc") && scenario_.cluster.hosts < 3) {
-                report(fmt::format("workload.algorithms[{}]", i),
-                       fmt::format("{} needs at least 3 hosts, but cluster.hosts is {}", quote(workload.algorithms[i]),
+            const AlgorithmSpec& algorithm = workload.algorithms[i];
+            const std::string path = fmt::format("workload.algorithms[{}]", i);
+            if (algorithm.name.starts_with("optcc") && scenario_.cluster.hosts < 3) {
+                report(path,
+                       fmt::format("{} needs at least 3 hosts, but cluster.hosts is {}", quote(algorithm.name),
                                    scenario_.cluster.hosts),
                        "add a host or leave the algorithm out");
+            } else if (!algorithm.options.empty() && known_.check_options) {
+                if (const Result<void> taken = known_.check_options(scenario_, algorithm); !taken) {
+                    report(path, one_line(taken.error().message()), one_line(taken.error().advice()));
+                }
             }
         }
         const IterationCounts& counts = workload.iterations;
@@ -230,7 +245,7 @@ private:
     void check_expectation(const Expectation& expectation, const std::string& path) {
         if (expectation.algorithm && !runs(*expectation.algorithm)) {
             report(path + ".algorithm", fmt::format("{} does not run in this scenario", quote(*expectation.algorithm)),
-                   fmt::format("allowed: {}", fmt::join(scenario_.workload.algorithms, ", ")));
+                   fmt::format("allowed: {}", fmt::join(scenario_.workload.labels(), ", ")));
         }
         if (!expectation.min && !expectation.max) {
             report(path, "an expectation needs a limit", "add \"min\", \"max\" or both");
@@ -274,13 +289,14 @@ private:
 
     const Scenario& scenario_;
     const Origins& origins_;
+    const KnownAlgorithms& known_;
     DiagnosticSink& sink_;
 };
 
 } // namespace
 
-void check_rules(const Scenario& scenario, const Origins& origins, DiagnosticSink& sink) {
-    RuleChecker(scenario, origins, sink).check();
+void check_rules(const Scenario& scenario, const Origins& origins, const KnownAlgorithms& known, DiagnosticSink& sink) {
+    RuleChecker(scenario, origins, known, sink).check();
 }
 
 } // namespace railbreak::scenarios

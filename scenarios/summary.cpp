@@ -21,11 +21,11 @@ BitRate rate_of(const FaultSpec& fault, BitRate line_rate) {
 
 /// Seconds of one ring iteration at a port rate.
 double ring_seconds(const Scenario& scenario, BitRate rate) {
-    const double hosts = scenario.cluster.hosts;
+    const double ranks = scenario.cluster.ranks();
     const double mtu = scenario.cluster.mtu_bytes;
     const double goodput =
         static_cast<double>(rate.bits_per_s()) * (mtu - kTcpIpHeaderBytes) / (mtu + kFrameHeaderBytes);
-    return 2.0 * (hosts - 1.0) / hosts * 8.0 * static_cast<double>(scenario.workload.bytes.bytes()) / goodput;
+    return 2.0 * (ranks - 1.0) / ranks * 8.0 * static_cast<double>(scenario.workload.bytes.bytes()) / goodput;
 }
 
 std::string plural(std::int64_t count, std::string_view word) {
@@ -65,18 +65,30 @@ std::string describe(const Expectation& expectation) {
     return text;
 }
 
+/// Labels; where a label hides the options, with what it stands for.
+std::vector<std::string> described(const std::vector<AlgorithmSpec>& algorithms) {
+    std::vector<std::string> texts;
+    for (const AlgorithmSpec& algorithm : algorithms) {
+        const std::string full = default_label(algorithm);
+        texts.push_back(algorithm.label == full ? full : fmt::format("{} = {}", algorithm.label, full));
+    }
+    return texts;
+}
+
 std::vector<std::string> notes_on(const Scenario& scenario) {
     std::vector<std::string> notes;
     const std::uint64_t elements = scenario.workload.bytes.bytes() / size_of(scenario.workload.dtype);
-    if (elements < static_cast<std::uint64_t>(scenario.cluster.hosts)) {
+    if (elements < static_cast<std::uint64_t>(scenario.cluster.ranks())) {
         notes.push_back(fmt::format("the vector has fewer elements ({}) than there are ranks ({}): some ranks reduce "
                                     "nothing, and latency rather than bandwidth is measured",
-                                    elements, scenario.cluster.hosts));
+                                    elements, scenario.cluster.ranks()));
     }
     for (const FaultSpec& fault : scenario.faults) {
-        if (fault.target.nic != 0) {
-            notes.push_back(fmt::format("fault {} acts on NIC {}, but data flows over NIC 0 only", quote(fault.name),
-                                        fault.target.nic));
+        // With g ranks and K NICs on a host, rank r uses NIC (r mod g) mod K.
+        if (fault.target.nic >= scenario.cluster.ranks_per_host) {
+            notes.push_back(fmt::format("fault {} acts on NIC {}, which no rank uses unless an algorithm spreads over "
+                                        "several NICs",
+                                        quote(fault.name), fault.target.nic));
         }
     }
     if (scenario.expectations.empty()) {
@@ -123,12 +135,16 @@ Summary summarise(const Scenario& scenario) {
     auto& lines = summary.lines;
     lines.emplace_back("scenario", scenario.name);
     lines.emplace_back("cluster",
-                       fmt::format("{}, {} each, {}, MTU {} bytes", plural(cluster.hosts, "host"),
-                                   plural(cluster.nics_per_host, "NIC"), to_string(cluster.rate), cluster.mtu_bytes));
+                       fmt::format("{}, {}{} each, {}, MTU {} bytes{}", plural(cluster.hosts, "host"),
+                                   cluster.ranks_per_host > 1 ? plural(cluster.ranks_per_host, "rank") + ", " : "",
+                                   plural(cluster.nics_per_host, "NIC"), to_string(cluster.rate), cluster.mtu_bytes,
+                                   cluster.local_rate.bits_per_s() > 0
+                                       ? fmt::format(", {} inside a host", to_string(cluster.local_rate))
+                                       : ""));
     lines.emplace_back("workload",
                        fmt::format("allreduce of {} ({} bytes of {}) on each rank", to_string(workload.bytes),
                                    workload.bytes.bytes(), to_string(workload.dtype)));
-    lines.emplace_back("algorithms", fmt::format("{}", fmt::join(workload.algorithms, ", ")));
+    lines.emplace_back("algorithms", fmt::format("{}", fmt::join(described(workload.algorithms), ", ")));
     lines.emplace_back("iterations", fmt::format("{} in all; each algorithm: {} warmup, {} steady, {} degraded, {} "
                                                  "recovered; time-out {} each",
                                                  summary.iterations, counts.warmup, counts.steady, counts.degraded,

@@ -88,7 +88,7 @@ VerdictRow make_row(std::string_view scope, std::string subject, Verdict verdict
 }
 
 std::vector<std::string> algorithms_of(const RunData& data, const scenarios::Plan& plan) {
-    std::vector<std::string> names = plan.workload.algorithms;
+    std::vector<std::string> names = plan.workload.labels();
     for (const record::IterationRow& row : data.iterations) {
         if (std::find(names.begin(), names.end(), row.algorithm) == names.end()) {
             names.push_back(row.algorithm);

@@ -101,7 +101,7 @@ VerdictRow judge_algorithm(const RunData& data, const scenarios::Plan& plan, con
     if (bad > 1) {
         reason += fmt::format(" (first of {} bad iterations)", bad);
     }
-    const auto& planned = plan.workload.algorithms;
+    const std::vector<std::string> planned = plan.workload.labels();
     const bool is_planned = std::find(planned.begin(), planned.end(), algorithm) != planned.end();
     if (worst == Verdict::kPass && total == 0) {
         return make_row("correctness", algorithm, Verdict::kInconclusive, "no iteration was recorded");

@@ -129,7 +129,7 @@ double payload_share(std::int32_t mtu_bytes) {
 
 void judge_faults(const RunData& data, const scenarios::Plan& plan, std::vector<VerdictRow>& rows) {
     for (const scenarios::PlannedFault& fault : plan.faults) {
-        for (const std::string& algorithm : plan.workload.algorithms) {
+        for (const std::string& algorithm : plan.workload.labels()) {
             const bool there =
                 std::any_of(data.injections.begin(), data.injections.end(), [&](const InjectionRow& row) {
                     return row.fault == fault.id && row.algorithm == algorithm;

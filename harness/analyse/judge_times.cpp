@@ -121,7 +121,7 @@ void judge_expectations(const scenarios::Plan& plan, const std::vector<PhaseStat
             rows.push_back(judge_expectation(expectation, *expectation.algorithm, statistics));
             continue;
         }
-        for (const std::string& algorithm : plan.workload.algorithms) {
+        for (const std::string& algorithm : plan.workload.labels()) {
             rows.push_back(judge_expectation(expectation, algorithm, statistics));
         }
     }

@@ -10,17 +10,41 @@
 #include "base/console.hpp"
 #include "collective/algorithm.hpp"
 #include "harness/analyse/verdict.hpp"
+#include "harness/controller/damage.hpp"
 #include "harness/record/location.hpp"
 #include "scenarios/load.hpp"
 
 namespace railbreak::cli {
 
-std::vector<std::string> known_algorithms() {
-    std::vector<std::string> names;
+namespace {
+
+/// Plans for the scenario's cluster while it is healthy, as the steady phase will.
+Result<void> check_options(const scenarios::Scenario& scenario, const scenarios::AlgorithmSpec& algorithm) {
+    const scenarios::ClusterSpec& cluster = scenario.cluster;
+    const std::uint32_t element = size_of(scenario.workload.dtype);
+    return collective::find_algorithm(algorithm.name)
+        .and_then([&](const collective::Algorithm* found) {
+            return found->plan(
+                {.topology = controller::plan_topology(cluster, controller::no_damage(cluster), cluster.rate),
+                 .elements = static_cast<std::int64_t>(scenario.workload.bytes.bytes() / element),
+                 .element_bytes = element,
+                 .healthy_goodput = cluster.rate,
+                 .options = algorithm.options});
+        })
+        .map([](const collective::Plan&) {});
+}
+
+} // namespace
+
+scenarios::KnownAlgorithms known_algorithms() {
+    scenarios::KnownAlgorithms known{.check_options = check_options};
     for (const collective::Algorithm* algorithm : collective::algorithms()) {
-        names.emplace_back(algorithm->name());
+        scenarios::KnownAlgorithm& one = known.list.emplace_back(std::string(algorithm->name()));
+        for (const collective::OptionHelp& option : algorithm->options()) {
+            one.options.push_back({std::string(option.name), std::string(option.values)});
+        }
     }
-    return names;
+    return known;
 }
 
 scenarios::Checked<scenarios::Scenario> load(const std::string& path) {

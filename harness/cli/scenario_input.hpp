@@ -3,16 +3,16 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "harness/cli/commands.hpp"
 #include "scenarios/diagnostic.hpp"
+#include "scenarios/known_algorithms.hpp"
 #include "scenarios/model.hpp"
 
 namespace railbreak::cli {
 
-/// Names that a scenario may use as algorithms.
-[[nodiscard]] std::vector<std::string> known_algorithms();
+/// The algorithms that a scenario may use, with their options.
+[[nodiscard]] scenarios::KnownAlgorithms known_algorithms();
 /// Reads a scenario file, or standard input for "-".
 [[nodiscard]] scenarios::Checked<scenarios::Scenario> load(const std::string& path);
 /// The same; tells every diagnostic on stderr, a line each, when there is something wrong.

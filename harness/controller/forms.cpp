@@ -2,9 +2,9 @@
 
 namespace railbreak::controller {
 
-std::vector<Form> forms_of(const std::string& algorithm) {
-    if (algorithm != "optcc") {
-        return {{algorithm, {}}};
+std::vector<Form> forms_of(const scenarios::AlgorithmSpec& algorithm) {
+    if (algorithm.name != "optcc" || !algorithm.options.empty()) {
+        return {{algorithm.name, algorithm.options}};
     }
     return {{"optcc", {}},
             {"optcc", {{"plan", "star"}, {"k", "16"}}, true},

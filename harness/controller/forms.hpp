@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "scenarios/model.hpp"
 
 namespace railbreak::controller {
 
@@ -17,14 +18,14 @@ inline constexpr Nanoseconds kFlowLatency = std::chrono::milliseconds(1);
 /// One way in which an algorithm may run.
 struct Form {
     std::string algorithm;
-    std::vector<std::pair<std::string, std::string>> options;
+    std::vector<std::pair<std::string, std::string>> options{};
     bool optional = false; ///< left out where it does not apply
 };
 
-/// The forms in which an algorithm may run on a damage. OptCC's schedule exists for a port that carries one flow at
-/// a time and for a port that ring and straggler share; on a mild slowdown, chunks may fill the straggler's idle time,
-/// which is the best there is when it fits and costly when it does not. Which is faster depends on the fabric, so they
-/// are tried and the fastest is kept.
-[[nodiscard]] std::vector<Form> forms_of(const std::string& algorithm);
+/// The forms in which an algorithm may run on a damage. One with options runs in exactly that form. OptCC's schedule
+/// exists for a port that carries one flow at a time and for a port that ring and straggler share; on a mild slowdown,
+/// chunks may fill the straggler's idle time, which is the best there is when it fits and costly when it does not.
+/// Which is faster depends on the fabric, so they are tried and the fastest is kept.
+[[nodiscard]] std::vector<Form> forms_of(const scenarios::AlgorithmSpec& algorithm);
 
 } // namespace railbreak::controller

@@ -19,7 +19,6 @@ namespace {
 constexpr Nanoseconds kProbeSpan = std::chrono::milliseconds(500);
 /// A disturbance of the machine only ever lowers what a probe sees, so the best of several is what the port can do.
 constexpr int kBaselineProbes = 3;
-
 /// What was seen best of each side of each NIC.
 void keep_best(Goodputs& best, const Goodputs& seen) {
     best.resize(seen.size());
@@ -70,7 +69,7 @@ Result<void> RunSteps::baseline() {
 }
 
 Result<void> RunSteps::all_algorithms() {
-    for (const std::string& algorithm : context_.session.plan().workload.algorithms) {
+    for (const scenarios::AlgorithmSpec& algorithm : context_.session.plan().workload.algorithms) {
         if (Result<void> done = one_algorithm(algorithm); !done) {
             return done;
         }
@@ -78,24 +77,29 @@ Result<void> RunSteps::all_algorithms() {
     return {};
 }
 
-agent::PlanSpec RunSteps::spec_for(const std::string& algorithm, const collective::Topology& topology) const {
-    return {algorithm,
+agent::PlanSpec RunSteps::spec_for(const Form& form, const collective::Topology& topology) const {
+    return {form.algorithm,
             {.topology = topology,
              .elements = context_.session.elements(),
              .element_bytes = size_of(context_.session.plan().workload.dtype),
              .healthy_goodput = healthy_goodput_,
              .flow_overhead = kFlowOverhead,
              .flow_latency = kFlowLatency,
-             .options = {}}};
+             .options = form.options}};
 }
 
-Result<void> RunSteps::one_algorithm(const std::string& algorithm) {
+Result<void> RunSteps::one_algorithm(const scenarios::AlgorithmSpec& spec) {
+    const std::string& algorithm = spec.label;
     const scenarios::Plan& plan = context_.session.plan();
     const scenarios::IterationCounts& counts = plan.workload.iterations;
     const NicSlowdowns healthy = no_damage(plan.cluster);
     warmups_ = 0;
-    Result<PreparedPlan> steady =
-        context_.session.prepare(spec_for(algorithm, plan_topology(plan.cluster, healthy, healthy_goodput_)));
+    Result<PreparedPlan> steady = context_.session.prepare(
+        spec_for({spec.name, spec.options}, plan_topology(plan.cluster, healthy, healthy_goodput_)));
+    if (!steady && steady.error().kind() == ErrorKind::kInput) {
+        no_plan(steady.error());
+        return {};
+    }
     if (!steady) {
         return fail(std::move(steady.error()).during("preparing " + algorithm));
     }
@@ -112,7 +116,7 @@ Result<void> RunSteps::one_algorithm(const std::string& algorithm) {
     }
     if (!plan.faults.empty() && counts.degraded > 0) {
         FaultDriver faults(context_.session, context_.recorder, context_.run, algorithm);
-        done = degraded_phase(algorithm, *steady, faults);
+        done = degraded_phase(spec, *steady, faults);
         if (!done) {
             context_.session.agents().begin_teardown();
         }
@@ -128,7 +132,14 @@ Result<void> RunSteps::one_algorithm(const std::string& algorithm) {
     return done ? iterations(algorithm, Phase::kRecovered, *steady, counts.recovered, nullptr) : std::move(done);
 }
 
-Result<void> RunSteps::degraded_phase(const std::string& algorithm, const PreparedPlan& steady, FaultDriver& faults) {
+void RunSteps::no_plan(const Error& why) {
+    event("no_plan", why.to_line());
+    context_.progress.note(why.to_line());
+}
+
+Result<void> RunSteps::degraded_phase(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady,
+                                      FaultDriver& faults) {
+    const std::string& algorithm = spec.label;
     context_.progress.doing(fmt::format("{}: applying faults", algorithm));
     Result<void> applied = faults.apply_phase_faults();
     if (!applied) {
@@ -142,12 +153,9 @@ Result<void> RunSteps::degraded_phase(const std::string& algorithm, const Prepar
     if (Result<void> stored = store_bounds(algorithm, Phase::kDegraded, damage_); !stored) {
         return stored;
     }
-    Result<PreparedPlan> plan = degraded_plan(algorithm, steady);
+    Result<PreparedPlan> plan = degraded_plan(spec, steady);
     if (!plan && plan.error().kind() == ErrorKind::kInput) {
-        // The algorithm has no schedule for this damage. That is a finding, not a failure: its degraded phase stays
-        // empty, which is inconclusive, and the next algorithm has its turn.
-        event("no_plan", plan.error().to_line());
-        context_.progress.note(plan.error().to_line());
+        no_plan(plan.error());
         return {};
     }
     if (!plan) {
@@ -158,11 +166,10 @@ Result<void> RunSteps::degraded_phase(const std::string& algorithm, const Prepar
                       &faults);
 }
 
-Result<std::vector<PreparedPlan>> RunSteps::candidates(const std::string& algorithm) {
+Result<std::vector<PreparedPlan>> RunSteps::candidates(const scenarios::AlgorithmSpec& algorithm) {
     std::vector<PreparedPlan> found;
     for (const Form& form : forms_of(algorithm)) {
-        agent::PlanSpec spec = spec_for(form.algorithm, plan_topology(cluster(), damage_, healthy_goodput_));
-        spec.request.options = form.options;
+        const agent::PlanSpec spec = spec_for(form, plan_topology(cluster(), damage_, healthy_goodput_));
         Result<collective::Plan> plan = agent::make_plan(spec);
         if (!plan && form.optional) {
             continue;
@@ -181,8 +188,9 @@ Result<std::vector<PreparedPlan>> RunSteps::candidates(const std::string& algori
     return found;
 }
 
-Result<PreparedPlan> RunSteps::degraded_plan(const std::string& algorithm, const PreparedPlan& steady) {
-    Result<std::vector<PreparedPlan>> plans = candidates(algorithm);
+Result<PreparedPlan> RunSteps::degraded_plan(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady) {
+    const std::string& algorithm = spec.label;
+    Result<std::vector<PreparedPlan>> plans = candidates(spec);
     if (!plans) {
         return fail(std::move(plans.error()));
     }

@@ -8,6 +8,7 @@
 
 #include "harness/controller/damage.hpp"
 #include "harness/controller/fault_driver.hpp"
+#include "harness/controller/forms.hpp"
 #include "harness/controller/progress.hpp"
 #include "harness/controller/session.hpp"
 
@@ -32,21 +33,24 @@ public:
     [[nodiscard]] Result<void> all_algorithms();
 
 private:
-    [[nodiscard]] Result<void> one_algorithm(const std::string& algorithm);
-    [[nodiscard]] Result<void> degraded_phase(const std::string& algorithm, const PreparedPlan& steady,
+    [[nodiscard]] Result<void> one_algorithm(const scenarios::AlgorithmSpec& spec);
+    [[nodiscard]] Result<void> degraded_phase(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady,
                                               FaultDriver& faults);
-    [[nodiscard]] Result<std::vector<PreparedPlan>> candidates(const std::string& algorithm);
-    [[nodiscard]] Result<PreparedPlan> degraded_plan(const std::string& algorithm, const PreparedPlan& steady);
+    [[nodiscard]] Result<std::vector<PreparedPlan>> candidates(const scenarios::AlgorithmSpec& algorithm);
+    [[nodiscard]] Result<PreparedPlan> degraded_plan(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady);
     [[nodiscard]] Result<NicSlowdowns> measure_damage(FaultDriver& faults);
     [[nodiscard]] Result<Goodputs> probe_capped(const FaultDriver& faults);
     [[nodiscard]] Result<void> iterations(const std::string& algorithm, scenarios::Phase phase,
                                           const PreparedPlan& plan, std::int32_t count, FaultDriver* faults);
     [[nodiscard]] Result<Nanoseconds> iterate(const std::string& algorithm, std::string_view phase,
                                               std::int32_t iteration, const PreparedPlan& plan, FaultDriver* faults);
-    [[nodiscard]] agent::PlanSpec spec_for(const std::string& algorithm, const collective::Topology& topology) const;
+    [[nodiscard]] agent::PlanSpec spec_for(const Form& form, const collective::Topology& topology) const;
     [[nodiscard]] Result<void> store_bounds(const std::string& algorithm, scenarios::Phase phase,
                                             const NicSlowdowns& damage);
     [[nodiscard]] const scenarios::ClusterSpec& cluster() const { return context_.session.plan().cluster; }
+    /// An algorithm has no schedule for the cluster as it is. That is a finding, not a failure: the phase stays empty,
+    /// which is inconclusive, and the next algorithm has its turn.
+    void no_plan(const Error& why);
     void event(std::string_view kind, std::string text);
 
     Context context_;

@@ -13,6 +13,14 @@
 namespace railbreak::analyse {
 namespace {
 
+std::vector<scenarios::AlgorithmSpec> named(std::initializer_list<const char*> names) {
+    std::vector<scenarios::AlgorithmSpec> algorithms;
+    for (const char* name : names) {
+        algorithms.push_back({.name = name, .label = name});
+    }
+    return algorithms;
+}
+
 using record::RunData;
 using record::VerdictRow;
 using scenarios::Metric;
@@ -27,7 +35,7 @@ Plan fixture_plan() {
     plan.cluster.hosts = 8;
     plan.cluster.rate = BitRate::bits_per_s(500'000'000);
     plan.workload.bytes = ByteCount::bytes(32U << 20);
-    plan.workload.algorithms = {"ring", "optcc", "optcc-shared"};
+    plan.workload.algorithms = named({"ring", "optcc", "optcc-shared"});
     scenarios::PlannedFault fault;
     fault.name = "half";
     fault.host = 3;
@@ -144,8 +152,8 @@ const std::vector<Case> kCorrectness{
      },
      "correctness", "optcc-shared", Verdict::kInconclusive, "only 1 of 3 recovered iterations",
      ExitCode::kInconclusive},
-    {"AlgorithmMissing", [](RunData&, Plan& p) { p.workload.algorithms.push_back("tree"); }, "correctness", "tree",
-     Verdict::kInconclusive, "no iteration was recorded", ExitCode::kInconclusive},
+    {"AlgorithmMissing", [](RunData&, Plan& p) { p.workload.algorithms.push_back({.name = "tree", .label = "tree"}); },
+     "correctness", "tree", Verdict::kInconclusive, "no iteration was recorded", ExitCode::kInconclusive},
 };
 
 const std::vector<Case> kEvidence{
@@ -289,7 +297,7 @@ const std::vector<Case> kExpectations{
     {"NoHealthyRing",
      [](RunData& d, Plan& p) {
          p.expectations[0].metric = Metric::kVsHealthy;
-         p.workload.algorithms = {"optcc", "optcc-shared"};
+         p.workload.algorithms = named({"optcc", "optcc-shared"});
          std::erase_if(d.iterations, [](const auto& i) { return i.algorithm == "ring"; });
      },
      "expectation", "optcc/degraded vs_healthy", Verdict::kInconclusive, "no data: there is no steady phase",

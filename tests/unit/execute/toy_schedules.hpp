@@ -14,14 +14,15 @@ namespace railbreak::collective::testing {
 /// A schedule given by its lists.
 class ListSchedule final : public Schedule {
 public:
-    ListSchedule(std::string name, Rank ranks, Lane lanes, std::int64_t elements)
+    ListSchedule(std::string name, Rank ranks, Lane lanes, std::int64_t elements, Rank ranks_per_server = 1)
         : name_(std::move(name)), ranks_(ranks), lanes_(lanes), elements_(elements),
-          sends_(static_cast<std::size_t>(ranks) * kMaxLanes), receives_(static_cast<std::size_t>(ranks) * kMaxLanes) {}
+          ranks_per_server_(ranks_per_server), sends_(static_cast<std::size_t>(ranks) * kMaxLanes),
+          receives_(static_cast<std::size_t>(ranks) * kMaxLanes) {}
 
     ListSchedule(ListSchedule&& other) noexcept
         : Schedule(), name_(std::move(other.name_)), ranks_(other.ranks_), lanes_(other.lanes_),
-          elements_(other.elements_), ports_(std::move(other.ports_)), sends_(std::move(other.sends_)),
-          receives_(std::move(other.receives_)) {}
+          elements_(other.elements_), ranks_per_server_(other.ranks_per_server_), ports_(std::move(other.ports_)),
+          sends_(std::move(other.sends_)), receives_(std::move(other.receives_)) {}
 
     /// Attaches a lane of a rank to a port; lanes are on NIC 0 otherwise.
     void attach(Rank rank, Lane lane, Port port) { ports_[{rank, lane}] = port; }
@@ -44,6 +45,7 @@ public:
     [[nodiscard]] std::string name() const override { return name_; }
     [[nodiscard]] Rank ranks() const override { return ranks_; }
     [[nodiscard]] Lane lanes() const override { return lanes_; }
+    [[nodiscard]] Rank ranks_per_server() const override { return ranks_per_server_; }
     [[nodiscard]] Port port(Rank rank, Lane lane) const override {
         const auto found = ports_.find({rank, lane});
         return found == ports_.end() ? Port{} : found->second;
@@ -69,6 +71,7 @@ private:
     Rank ranks_;
     Lane lanes_;
     std::int64_t elements_;
+    Rank ranks_per_server_;
     std::map<std::pair<Rank, Lane>, Port> ports_;
     std::vector<std::vector<Step>> sends_;
     std::vector<std::vector<Step>> receives_;

@@ -26,12 +26,15 @@ TEST(LoadScenario, ReadsEveryKey) {
     EXPECT_EQ(scenario.name, "full");
     EXPECT_EQ(scenario.description, "uses every key");
     EXPECT_EQ(scenario.cluster.hosts, 8);
+    EXPECT_EQ(scenario.cluster.ranks_per_host, 2);
+    EXPECT_EQ(scenario.cluster.ranks(), 16);
     EXPECT_EQ(scenario.cluster.nics_per_host, 2);
+    EXPECT_EQ(scenario.cluster.local_rate, BitRate::bits_per_s(2'000'000'000));
     EXPECT_EQ(scenario.cluster.rate.bits_per_s(), 500'000'000U);
     EXPECT_EQ(scenario.cluster.mtu_bytes, 9000);
     EXPECT_EQ(scenario.workload.bytes.bytes(), 33'554'432U);
     EXPECT_EQ(scenario.workload.dtype, Dtype::kFloat32);
-    EXPECT_THAT(scenario.workload.algorithms, ::testing::ElementsAre("ring", "optcc"));
+    EXPECT_THAT(scenario.workload.labels(), ::testing::ElementsAre("ring", "optcc"));
     EXPECT_EQ(scenario.workload.iterations.warmup, 1);
     EXPECT_EQ(scenario.workload.iterations.steady, 4);
     EXPECT_EQ(scenario.workload.iterations.degraded, 5);
@@ -78,7 +81,9 @@ TEST(LoadScenario, FillsInDefaults) {
     const auto result = load("railbreak: 1\nname: x\ncluster: {hosts: 2, rate: 1Gbit/s}\n"
                              "workload: {collective: allreduce, bytes: 4B, algorithms: [ring]}\n");
     ASSERT_TRUE(result) << errors_of(result);
+    EXPECT_EQ(result->cluster.ranks_per_host, 1);
     EXPECT_EQ(result->cluster.nics_per_host, 1);
+    EXPECT_EQ(result->cluster.local_rate, BitRate{});
     EXPECT_EQ(result->cluster.mtu_bytes, 1500);
     EXPECT_EQ(result->workload.dtype, Dtype::kFloat32);
     EXPECT_EQ(result->workload.iterations.warmup, 1);
@@ -201,6 +206,27 @@ TEST_F(LoadScenarioFile, RefusesLargeFilesBeforeParsing) {
     const std::string path = write("large.yaml", std::string(10'000'000, '['));
     EXPECT_EQ(errors_of(load_scenario_file(path, algorithms())),
               path + ":1:1: the file is larger than 1048576 bytes; a scenario is a few kilobytes of text\n");
+}
+
+TEST(Algorithms, MayHaveOptionsAndALabel) {
+    const auto result = load(with(kFull, "[ring, optcc]",
+                                  "[{name: ring}, {name: optcc, k: 4, plan: bs}, {name: optcc, k: 8, as: eight}, "
+                                  "{name: ring, as: again}, optcc]"));
+    ASSERT_TRUE(result) << errors_of(result);
+    using Options = std::vector<std::pair<std::string, std::string>>;
+    const std::vector<AlgorithmSpec> expected{{"ring", {}, "ring"},
+                                              {"optcc", Options{{"k", "4"}, {"plan", "bs"}}, "optcc(k=4,plan=bs)"},
+                                              {"optcc", Options{{"k", "8"}}, "eight"},
+                                              {"ring", {}, "again"},
+                                              {"optcc", {}, "optcc"}};
+    EXPECT_EQ(result->workload.algorithms, expected);
+}
+
+TEST(Algorithms, ExpectationsNameLabels) {
+    const std::string labelled = with(kFull, "[ring, optcc]", "[ring, {name: optcc, k: 4, as: four}]");
+    EXPECT_EQ(errors_of(load(labelled)),
+              "test.yaml:31:17: expect[0].algorithm: \"optcc\" does not run in this scenario; allowed: ring, four\n");
+    EXPECT_TRUE(load(with(labelled, "algorithm: optcc,", "algorithm: four,")));
 }
 
 } // namespace

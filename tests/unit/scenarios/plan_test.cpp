@@ -1,5 +1,6 @@
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "scenarios/plan.hpp"
@@ -42,8 +43,9 @@ TEST(SplitMix64, ReachesEveryNumberBelow) {
 }
 
 TEST(Expand, SameSeedSameBytesForEver) {
-    const Plan plan = plan_of(kFull, 42);
-    // Recorded plans depend on these bytes: a change here needs a new plan_version.
+    // Without what the format did not have at first. Recorded plans depend on these bytes: a change here needs a new
+    // plan_version.
+    const Plan plan = plan_of(with(kFull, ", ranks_per_host: 2, local_rate: 2Gbit/s", ""), 42);
     EXPECT_EQ(
         plan.canonical_json,
         R"({"cluster":{"hosts":8,"mtu_bytes":9000,"nics_per_host":2,"rate_bits_per_s":500000000},)"
@@ -99,6 +101,22 @@ TEST(Expand, RandomHostsAreNeverHostsOfOtherFaults) {
     EXPECT_EQ(pairs.size(), 6U); // every ordered pair of the three free hosts occurs
 }
 
+/// The full scenario with an algorithm that has options.
+std::string with_options(std::string_view options = "plan: bs, k: 4") {
+    return with(kFull, "[ring, optcc]", "[ring, optcc, {name: optcc, as: bs4, " + std::string(options) + "}]");
+}
+
+TEST(Expand, WritesRanksAndOptionsWhereThereAreAny) {
+    const Plan plan = plan_of(with_options(), 42);
+    EXPECT_THAT(plan.canonical_json,
+                ::testing::HasSubstr(R"("cluster":{"hosts":8,"local_rate_bits_per_s":2000000000,"mtu_bytes":9000,)"
+                                     R"("nics_per_host":2,"ranks_per_host":2,"rate_bits_per_s":500000000})"));
+    EXPECT_THAT(plan.canonical_json,
+                ::testing::HasSubstr(R"("algorithms":["ring","optcc",{"label":"bs4","name":"optcc",)"
+                                     R"("options":[["plan","bs"],["k","4"]]}])"));
+    EXPECT_NE(plan_of(with_options("plan: bs, k: 5"), 42).hash, plan.hash);
+}
+
 TEST(Expand, HashChangesWithEveryQuantity) {
     std::set<std::string> hashes{plan_of(kFull, 1).hash};
     const std::vector<std::pair<std::string_view, std::string_view>> changes{
@@ -107,6 +125,8 @@ TEST(Expand, HashChangesWithEveryQuantity) {
         {"nics_per_host: 2", "nics_per_host: 3"},
         {"rate: 500Mbit/s", "rate: 501Mbit/s"},
         {"mtu: 9000B", "mtu: 1500B"},
+        {"ranks_per_host: 2", "ranks_per_host: 3"},
+        {"local_rate: 2Gbit/s", "local_rate: 3Gbit/s"},
         {"bytes: 32MiB", "bytes: 16MiB"},
         {"dtype: float32", "dtype: int32"},
         {"[ring, optcc]", "[optcc, ring]"},
@@ -136,7 +156,7 @@ TEST(Expand, HashIgnoresWordsAndSpelling) {
 }
 
 TEST(PlanFromJson, GivesThePlanBack) {
-    const Plan plan = plan_of(kFull, 99);
+    const Plan plan = plan_of(with_options(), 99);
     const auto read = plan_from_json(plan.canonical_json, 99);
     ASSERT_TRUE(read) << read.error().to_line();
     EXPECT_EQ(read->canonical_json, plan.canonical_json);
@@ -144,6 +164,8 @@ TEST(PlanFromJson, GivesThePlanBack) {
     EXPECT_EQ(read->seed, 99U);
     EXPECT_EQ(read->scenario_name, "full");
     EXPECT_EQ(read->cluster.rate, plan.cluster.rate);
+    EXPECT_EQ(read->cluster.local_rate, plan.cluster.local_rate);
+    EXPECT_EQ(read->cluster.ranks_per_host, 2);
     EXPECT_EQ(read->workload.algorithms, plan.workload.algorithms);
     EXPECT_EQ(read->faults[2].host, plan.faults[2].host);
     EXPECT_EQ(read->faults[2].duration, plan.faults[2].duration);

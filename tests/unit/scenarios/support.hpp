@@ -14,16 +14,22 @@
 
 namespace railbreak::scenarios::testing {
 
-inline const std::vector<std::string>& algorithms() {
-    static const std::vector<std::string> names{"ring", "optcc", "optcc-shared"};
-    return names;
+inline const KnownAlgorithms& algorithms() {
+    static const KnownAlgorithms known{
+        {{"ring"}, {"optcc", {{"plan", "auto, u, bs, star"}, {"k", "1..1048576"}}}, {"optcc-shared"}},
+        [](const Scenario&, const AlgorithmSpec& algorithm) {
+            const bool bad = algorithm.options.front().second == "tar";
+            return bad ? Result<void>(fail(Error(ErrorKind::kInput, "plan \"tar\" is unknown").advise("use bs")))
+                       : Result<void>();
+        }};
+    return known;
 }
 
 /// A correct scenario that uses every key of the format.
 inline constexpr std::string_view kFull = R"(railbreak: 1
 name: full
 description: uses every key
-cluster: {hosts: 8, nics_per_host: 2, rate: 500Mbit/s, mtu: 9000B}
+cluster: {hosts: 8, nics_per_host: 2, rate: 500Mbit/s, mtu: 9000B, ranks_per_host: 2, local_rate: 2Gbit/s}
 workload:
   collective: allreduce
   bytes: 32MiB
