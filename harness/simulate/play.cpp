@@ -96,7 +96,7 @@ collective::Topology Play::topology(bool damaged) const {
 }
 
 Result<void> Play::all_algorithms() {
-    for (const std::string& algorithm : context_.plan.workload.algorithms) {
+    for (const scenarios::AlgorithmSpec& algorithm : context_.plan.workload.algorithms) {
         if (Result<void> done = one_algorithm(algorithm); !done) {
             return done;
         }
@@ -104,9 +104,14 @@ Result<void> Play::all_algorithms() {
     return {};
 }
 
-Result<void> Play::one_algorithm(const std::string& algorithm) {
+Result<void> Play::one_algorithm(const scenarios::AlgorithmSpec& spec) {
+    const std::string& algorithm = spec.label;
     const scenarios::IterationCounts& counts = context_.plan.workload.iterations;
-    Result<Prepared> steady = prepare({algorithm, {}}, false);
+    Result<Prepared> steady = prepare({spec.name, spec.options}, false);
+    if (!steady && steady.error().kind() == ErrorKind::kInput) {
+        event("no_plan", steady.error().to_line()); // not for this cluster: its phases stay empty
+        return {};
+    }
     if (!steady) {
         return fail(std::move(steady.error()).during("preparing " + algorithm));
     }
@@ -119,7 +124,7 @@ Result<void> Play::one_algorithm(const std::string& algorithm) {
         done = healthy_iterations(algorithm, Phase::kSteady, *steady, counts.steady);
     }
     if (done && !context_.plan.faults.empty() && counts.degraded > 0) {
-        done = degraded_phase(algorithm, *steady);
+        done = degraded_phase(spec, *steady);
     }
     if (done) {
         done = store_bounds(algorithm, Phase::kRecovered, false);
@@ -127,13 +132,14 @@ Result<void> Play::one_algorithm(const std::string& algorithm) {
     return done ? healthy_iterations(algorithm, Phase::kRecovered, *steady, counts.recovered) : std::move(done);
 }
 
-Result<void> Play::degraded_phase(const std::string& algorithm, Prepared& steady) {
+Result<void> Play::degraded_phase(const scenarios::AlgorithmSpec& spec, Prepared& steady) {
+    const std::string& algorithm = spec.label;
     const Nanoseconds began = now_;
     Result<void> done = store_bounds(algorithm, Phase::kDegraded, true);
     if (!done) {
         return done;
     }
-    Result<std::vector<Prepared>> plans = candidates(algorithm);
+    Result<std::vector<Prepared>> plans = candidates(spec);
     if (!plans && plans.error().kind() == ErrorKind::kInput) {
         // No schedule for this damage: a finding, not a failure. The degraded phase stays empty.
         event("no_plan", plans.error().to_line());
@@ -167,7 +173,7 @@ Result<void> Play::degraded_iterations(const std::string& algorithm, Prepared& p
     return {};
 }
 
-Result<std::vector<Play::Prepared>> Play::candidates(const std::string& algorithm) {
+Result<std::vector<Play::Prepared>> Play::candidates(const scenarios::AlgorithmSpec& algorithm) {
     std::vector<Prepared> found;
     for (const controller::Form& form : controller::forms_of(algorithm)) {
         Result<Prepared> prepared = prepare(form, true);

@@ -48,10 +48,10 @@ private:
 
     /// The cluster as algorithms plan for it.
     [[nodiscard]] collective::Topology topology(bool damaged) const;
-    [[nodiscard]] Result<void> one_algorithm(const std::string& algorithm);
-    [[nodiscard]] Result<void> degraded_phase(const std::string& algorithm, Prepared& steady);
+    [[nodiscard]] Result<void> one_algorithm(const scenarios::AlgorithmSpec& spec);
+    [[nodiscard]] Result<void> degraded_phase(const scenarios::AlgorithmSpec& spec, Prepared& steady);
     [[nodiscard]] Result<void> degraded_iterations(const std::string& algorithm, Prepared& prepared);
-    [[nodiscard]] Result<std::vector<Prepared>> candidates(const std::string& algorithm);
+    [[nodiscard]] Result<std::vector<Prepared>> candidates(const scenarios::AlgorithmSpec& algorithm);
     [[nodiscard]] Result<std::size_t> fastest(const std::string& algorithm, std::vector<Prepared>& candidates);
     [[nodiscard]] Result<Prepared> prepare(const controller::Form& form, bool damaged);
     void prove(Prepared& prepared);

@@ -47,7 +47,7 @@ lease: 30s
 )",
                                          algorithms, timeout, faults.empty() ? "" : "faults:\n", faults,
                                          expect.empty() ? "" : "expect:\n", expect);
-    auto loaded = scenarios::load_scenario(text, "test", {"ring", "optcc"});
+    auto loaded = scenarios::load_scenario(text, "test", {{{"ring"}, {"optcc"}}, {}});
     if (!loaded) {
         ADD_FAILURE() << loaded.error().front().to_line();
         return {};
