@@ -35,7 +35,7 @@ tl::unexpected<Error> refuse(std::string_view option, const Error& error) {
 }
 
 Result<BitRate> read_rate(const std::string& text) {
-    const Result<BitRate> rate = parse_bit_rate(text);
+    Result<BitRate> rate = parse_bit_rate(text);
     if (!rate) {
         return refuse("--rate", rate.error());
     }
@@ -46,7 +46,7 @@ Result<BitRate> read_rate(const std::string& text) {
 }
 
 Result<Nanoseconds> read_flow_cost(std::string_view option, const std::string& text) {
-    const Result<Nanoseconds> cost = parse_duration(text);
+    Result<Nanoseconds> cost = parse_duration(text);
     if (!cost) {
         return refuse(option, cost.error());
     }
