@@ -7,6 +7,14 @@
 
 namespace railbreak::collective::simulation {
 
+namespace {
+
+/// A tied flow's rate is that of its leader, but for rounding: taken for slower because of that it would be let go and
+/// tied again at the same instant, for ever.
+constexpr double kRounding = 1e-12;
+
+} // namespace
+
 Fluid::Fluid(const Schedule& schedule, const PortTable& ports, const Rates& rates, const SimulationOptions& options,
              FlowListener listener)
     : ports_(ports), rates_(rates), listener_(std::move(listener)), cut_through_(options.cut_through),
@@ -190,7 +198,7 @@ void Fluid::review(FlowNumber number) {
     Flow& reviewed = flow(number);
     bring_up_to_date(reviewed, reviewed.rate);
     for (Link& link : reviewed.links) {
-        if (link.bond == Bond::kTied && reviewed.rate < flow(link.leader).rate) {
+        if (link.bond == Bond::kTied && reviewed.rate < flow(link.leader).rate * (1 - kRounding)) {
             link.bond = Bond::kLoose;
             sharing_.untie(number, link.leader);
         }
