@@ -32,14 +32,15 @@ public:
     explicit Chooser(const OptccQuestion& question) : q_(question) {}
 
     [[nodiscard]] std::optional<OptccChoice> choose() {
-        std::optional<OptccChoice> best;
+        std::vector<Scored> tried;
         for (const std::size_t count : straggler_counts()) {
-            std::optional<OptccChoice> choice = choose_plan(count);
-            if (choice && (!best || choice->predicted_ns < best->predicted_ns)) {
-                best = std::move(choice);
-            }
+            score_all(count, tried);
         }
-        return best;
+        const Scored* best = least_regret(tried);
+        if (best == nullptr) {
+            return std::nullopt;
+        }
+        return OptccChoice{candidate(best->form).parameters, best->as_measured_ns};
     }
 
 private:
@@ -106,13 +107,29 @@ private:
                optcc_visit_slowdown(to_double(q_.slow[0].slowdown) * kSlowdownMargin, q_.cluster.shared) <= covered;
     }
 
+    /// What a plan is made from.
+    struct Form {
+        OptccPlan plan = OptccPlan::kBalanced;
+        std::size_t count = 1; ///< of stragglers
+        std::int64_t segments = 1;
+        double sized_for = 1; ///< times the measured slowdown; matters to plans with unequal segments only
+    };
+
+    /// A form and its times, for the slowdowns as measured and with the margin.
+    struct Scored {
+        Form form;
+        double as_measured_ns = 0;
+        double with_margin_ns = 0;
+    };
+
     /// A plan and, for searching, its program.
     struct Candidate {
         OptccParameters parameters;
         OptccProgram program;
     };
 
-    [[nodiscard]] Candidate candidate(OptccPlan plan, std::size_t count, std::int64_t k) const {
+    [[nodiscard]] Candidate candidate(const Form& form) const {
+        const auto& [plan, count, k, sized_for] = form;
         Candidate made;
         OptccParameters& p = made.parameters;
         p.servers = q_.cluster.servers;
@@ -127,13 +144,12 @@ private:
         p.nics_per_server = q_.nics_per_server;
         p.late_first_link =
             plan == OptccPlan::kUniform && q_.late_first_link.value_or(count > 1 && q_.slow[0].slowdown > 2);
-        const double careful =
-            optcc_visit_slowdown(to_double(q_.slow[0].slowdown) * kSlowdownMargin, q_.cluster.shared);
+        const double slowdown = optcc_visit_slowdown(to_double(q_.slow[0].slowdown) * sized_for, q_.cluster.shared);
         const std::int64_t healthy = q_.cluster.servers - static_cast<std::int64_t>(count);
         if (plan == OptccPlan::kLag || plan == OptccPlan::kLagStar) {
-            p.weights = lag_weights(careful, k, healthy);
+            p.weights = lag_weights(slowdown, k, healthy);
         } else if (plan == OptccPlan::kRamp) {
-            p.weights = ramp_weights(careful, k, healthy);
+            p.weights = ramp_weights(slowdown, k, healthy);
         }
         add_star(p);
         made.program = make_program(p);
@@ -167,28 +183,49 @@ private:
         }
     }
 
-    [[nodiscard]] std::optional<OptccChoice> choose_plan(std::size_t count) const {
+    static bool has_unequal_segments(OptccPlan plan) {
+        return plan == OptccPlan::kLag || plan == OptccPlan::kLagStar || plan == OptccPlan::kRamp;
+    }
+
+    void score_all(std::size_t count, std::vector<Scored>& tried) const {
+        const OptccCluster measured = cluster(count, 1);
         const OptccCluster careful = cluster(count, kSlowdownMargin);
-        std::optional<Candidate> best;
-        double least = std::numeric_limits<double>::infinity();
         for (std::int64_t k = q_.segments.value_or(1); k <= q_.segments.value_or(kMostSegments); ++k) {
             for (const OptccPlan plan : plans(count)) {
                 if (!suits(plan, count, k)) {
                     continue;
                 }
-                Candidate tried = candidate(plan, count, k);
-                const double cost = optcc_cost_ns(careful, tried.parameters, tried.program);
-                if (cost < least) {
-                    least = cost;
-                    best = std::move(tried);
+                for (const double sized_for : {1.0, kSlowdownMargin}) {
+                    if (sized_for > 1 && !has_unequal_segments(plan)) {
+                        continue;
+                    }
+                    const Form form{plan, count, k, sized_for};
+                    const Candidate made = candidate(form);
+                    tried.push_back({form, optcc_cost_ns(measured, made.parameters, made.program),
+                                     optcc_cost_ns(careful, made.parameters, made.program)});
                 }
             }
         }
-        if (!best) {
-            return std::nullopt;
+    }
+
+    /// The form that loses least against the best one, whichever of the two slowdowns turns out to be true.
+    [[nodiscard]] static const Scored* least_regret(const std::vector<Scored>& tried) {
+        double least_measured = std::numeric_limits<double>::infinity();
+        double least_careful = std::numeric_limits<double>::infinity();
+        for (const Scored& one : tried) {
+            least_measured = std::min(least_measured, one.as_measured_ns);
+            least_careful = std::min(least_careful, one.with_margin_ns);
         }
-        const double predicted = optcc_cost_ns(cluster(count, 1), best->parameters, best->program);
-        return OptccChoice{std::move(best->parameters), predicted};
+        const Scored* best = nullptr;
+        double least_regret = std::numeric_limits<double>::infinity();
+        for (const Scored& one : tried) {
+            const double regret = std::max(one.as_measured_ns / least_measured, one.with_margin_ns / least_careful);
+            if (regret < least_regret) {
+                least_regret = regret;
+                best = &one;
+            }
+        }
+        return best;
     }
 
     const OptccQuestion& q_;
