@@ -279,7 +279,9 @@ Result<Evaluation> evaluate(const PlannerInput& input) {
 
 std::optional<BreakEven> break_even(const PlannerInput& input, const Choice& choice) {
     const Algorithm* ring = named(input, kRing);
-    if (ring == nullptr || !choice.recommended) {
+    const bool planned = std::ranges::any_of(
+        choice.rows, [](const PlanRow& row) { return row.algorithm == kRing && row.plan.has_value(); });
+    if (ring == nullptr || !planned || !choice.recommended) {
         return std::nullopt;
     }
     const auto bytes = static_cast<std::uint64_t>(input.request.elements) * input.request.element_bytes;

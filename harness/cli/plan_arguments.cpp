@@ -1,6 +1,7 @@
 #include "harness/cli/plan_arguments.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <optional>
 #include <set>
@@ -99,30 +100,74 @@ Result<collective::PortSlowdown> read_directions(std::string_view entry, std::st
     return server;
 }
 
+/// The number before the colon of "HOST:..."; nothing when there is none.
+std::optional<Rank> read_number(std::string_view text) {
+    Rank number = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool whole = error == std::errc() && end == text.data() + text.size() && number >= 0;
+    return whole ? std::optional(number) : std::nullopt;
+}
+
+/// The host of "HOST:..." in the option.
+Result<Rank> read_host(std::string_view option, const std::string& entry, std::string_view form,
+                       const collective::Topology& topology) {
+    const std::size_t colon = entry.find(':');
+    const std::optional<Rank> server = read_number(std::string_view(entry).substr(0, colon));
+    if (colon == std::string::npos || !server) {
+        return refuse(option, fmt::format("\"{}\" is not understood", entry), form);
+    }
+    if (*server >= topology.server_count()) {
+        return refuse(option, fmt::format("there is no host {}", *server),
+                      fmt::format("hosts 0 to {}", topology.server_count() - 1));
+    }
+    return *server;
+}
+
 Result<void> read_slow(const std::vector<std::string>& entries, collective::Topology& topology) {
     std::set<Rank> seen;
     for (const std::string& entry : entries) {
-        const std::size_t colon = entry.find(':');
-        const std::string_view host = std::string_view(entry).substr(0, colon);
-        Rank server = -1;
-        const auto [end, error] = std::from_chars(host.data(), host.data() + host.size(), server);
-        if (colon == std::string::npos || error != std::errc() || end != host.data() + host.size() || server < 0) {
-            return refuse("--slow", fmt::format("\"{}\" is not understood", entry),
-                          "HOST:FRACTION, hosts numbered from 0, as in 3:1/2,7:7/8");
+        const Result<Rank> server =
+            read_host("--slow", entry, "HOST:FRACTION, hosts numbered from 0, as in 3:1/2,7:7/8", topology);
+        if (!server) {
+            return tl::unexpected(server.error());
         }
-        if (server >= topology.server_count()) {
-            return refuse("--slow", fmt::format("there is no host {}", server),
-                          fmt::format("hosts 0 to {}", topology.server_count() - 1));
-        }
-        if (!seen.insert(server).second) {
-            return refuse("--slow", fmt::format("host {} is there twice", server),
+        if (!seen.insert(*server).second) {
+            return refuse("--slow", fmt::format("host {} is there twice", *server),
                           "each host once; HOST:send=FRACTION+receive=FRACTION for different directions");
         }
-        const Result<collective::PortSlowdown> slow = read_directions(entry, std::string_view(entry).substr(colon + 1));
+        const Result<collective::PortSlowdown> slow =
+            read_directions(entry, std::string_view(entry).substr(entry.find(':') + 1));
         if (!slow) {
             return tl::unexpected(slow.error());
         }
-        topology.servers[static_cast<std::size_t>(server)] = *slow;
+        topology.servers[static_cast<std::size_t>(*server)] = *slow;
+    }
+    return {};
+}
+
+Result<void> read_dead(const std::vector<std::string>& entries, collective::Topology& topology) {
+    for (const std::string& entry : entries) {
+        const Result<Rank> server =
+            read_host("--dead", entry, "HOST:NIC, both numbered from 0, as in 3:0,3:1", topology);
+        if (!server) {
+            return tl::unexpected(server.error());
+        }
+        const std::optional<Rank> nic = read_number(std::string_view(entry).substr(entry.find(':') + 1));
+        if (!nic || *nic >= topology.nics_per_server) {
+            return refuse("--dead", fmt::format("\"{}\" names no NIC", entry),
+                          fmt::format("NICs 0 to {}", topology.nics_per_server - 1));
+        }
+        collective::PortSlowdown& one = topology.servers[static_cast<std::size_t>(*server)];
+        if (one.failed_nics == 0 && one.worst() > 1) {
+            return refuse("--dead", fmt::format("host {} is also in --slow", *server), "a host in one of the two");
+        }
+        one.failed_nics |= std::uint64_t{1} << static_cast<unsigned>(*nic);
+        const int alive = topology.nics_per_server - std::popcount(one.failed_nics);
+        if (alive < 1) {
+            return refuse("--dead", fmt::format("host {} has no NIC left", *server),
+                          "at least one NIC of a host alive");
+        }
+        one.send = one.receive = Rational(topology.nics_per_server, alive);
     }
     return {};
 }
@@ -157,6 +202,9 @@ Result<collective::Topology> read_topology(const PlanArguments& arguments) {
     }
     if (Result<void> slow = read_slow(arguments.slow, topology); !slow) {
         return tl::unexpected(slow.error());
+    }
+    if (Result<void> dead = read_dead(arguments.dead, topology); !dead) {
+        return tl::unexpected(dead.error());
     }
     return topology;
 }

@@ -21,6 +21,7 @@ struct PlanArguments {
     std::string bytes;
     std::string rate;
     std::vector<std::string> slow; ///< HOST:FRACTION, already split at commas
+    std::vector<std::string> dead; ///< HOST:NIC, already split at commas
     std::string latency = "0ns";
     std::string overhead = "0ns";
     std::string model = "exclusive";

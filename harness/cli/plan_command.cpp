@@ -16,8 +16,8 @@ namespace railbreak::cli {
 namespace {
 
 int run_sweep(const CommonOptions& common, PlanArguments arguments) {
-    if (!arguments.slow.empty()) {
-        return tell(common, Error(ErrorKind::kUsage, "--sweep slows servers itself, which --slow contradicts")
+    if (!arguments.slow.empty() || !arguments.dead.empty()) {
+        return tell(common, Error(ErrorKind::kUsage, "--sweep slows servers itself, which --slow and --dead contradict")
                                 .advise("use m=NUMBER,ell=SLOWDOWN in the sweep"));
     }
     if (arguments.servers == 0) {
@@ -159,6 +159,9 @@ void add_question(CLI::App& plan, PlanArguments& arguments) {
                     "Slow servers: HOST:FRACTION of the bandwidth that is left, as in 3:1/2,7:7/8; one direction: "
                     "3:send=1/2; each its own: 3:send=1/2+receive=3/4")
         ->type_name("HOST:FRACTION,...")
+        ->delimiter(',');
+    plan.add_option("--dead", arguments.dead, "Dead NICs, the others of the server at full rate, as in 3:0,3:1")
+        ->type_name("HOST:NIC,...")
         ->delimiter(',');
     plan.add_option("--latency", arguments.latency, "From the end of a flow until its data can be used")
         ->type_name("TIME")

@@ -1,6 +1,7 @@
 #include "harness/cli/plan_output.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,7 +28,9 @@ std::string slowdowns(const collective::Topology& topology) {
     std::string text;
     for (collective::Rank server = 0; server < topology.server_count(); ++server) {
         const collective::PortSlowdown& one = topology.server(server);
-        if (one.send == one.receive && one.send > 1) {
+        if (one.failed_nics != 0) {
+            text += fmt::format("; host {} with {} dead", server, plural(std::popcount(one.failed_nics), "NIC"));
+        } else if (one.send == one.receive && one.send > 1) {
             text += fmt::format("; host {} slowed {}", server, one.send.str());
         } else if (one.worst() > 1) {
             text += fmt::format("; host {} slowed {} sending, {} receiving", server, one.send.str(), one.receive.str());
@@ -103,15 +106,15 @@ std::string row_text(const PlannerInput& input, const Evaluation& evaluation, co
 }
 
 std::string break_even_text(const Evaluation& evaluation, const std::optional<BreakEven>& break_even) {
-    if (!evaluation.choice.recommended) {
-        return "";
-    }
     const std::string gain = fmt::format("{:.0f} %", 100 * (1 - collective::kWorthWhile));
-    if (!break_even) {
-        return fmt::format("No larger message for which another algorithm beats the ring by {}.\n", gain);
+    if (break_even) {
+        return fmt::format("Break-even: {} beats the ring by {} from {} on.\n", break_even->algorithm, gain,
+                           to_string(break_even->smallest));
     }
-    return fmt::format("Break-even: {} beats the ring by {} from {} on.\n", break_even->algorithm, gain,
-                       to_string(break_even->smallest));
+    const PlanRow& row = evaluation.choice.rows[*evaluation.choice.recommended];
+    return row.algorithm == "ring"
+               ? fmt::format("No larger message for which another algorithm is predicted to beat it by {}.\n", gain)
+               : "";
 }
 
 nlohmann::json bounds_json(const Evaluation& evaluation, const std::vector<Bound>& bounds) {
@@ -159,7 +162,8 @@ nlohmann::json question_json(const PlannerInput& input) {
         if (one.worst() > 1) {
             slow.push_back({{"host", server},
                             {"send_slowdown", to_double(one.send)},
-                            {"receive_slowdown", to_double(one.receive)}});
+                            {"receive_slowdown", to_double(one.receive)},
+                            {"dead_nics", std::popcount(one.failed_nics)}});
         }
     }
     return {{"servers", topology.server_count()},

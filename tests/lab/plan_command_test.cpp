@@ -56,7 +56,8 @@ TEST(Plan, AnswersForPrograms) {
     EXPECT_EQ(answer["schema"], "railbreak-plan");
     EXPECT_EQ(answer["vector_time_ns"], 42949672);
     EXPECT_EQ(answer["bound_time_ns"], 85899345);
-    EXPECT_EQ(answer["question"]["slow"][0], json({{"host", 3}, {"send_slowdown", 2.0}, {"receive_slowdown", 2.0}}));
+    EXPECT_EQ(answer["question"]["slow"][0],
+              json({{"host", 3}, {"send_slowdown", 2.0}, {"receive_slowdown", 2.0}, {"dead_nics", 0}}));
     bool binds = false;
     for (const json& bound : answer["bounds"]) {
         if (bound["binds"] == true && bound["model"] == "exclusive") {
@@ -75,8 +76,18 @@ TEST(Plan, AnswersForPrograms) {
 TEST(Plan, OneDirectionMayBeSlow) {
     const json answer = parsed(plan({"--servers", "4", "--slow", "0:send=1/2,2:send=0.8+receive=4/5", "--json"}));
     const json& slow = answer["question"]["slow"];
-    EXPECT_EQ(slow[0], json({{"host", 0}, {"send_slowdown", 2.0}, {"receive_slowdown", 1.0}}));
-    EXPECT_EQ(slow[1], json({{"host", 2}, {"send_slowdown", 1.25}, {"receive_slowdown", 1.25}}));
+    EXPECT_EQ(slow[0], json({{"host", 0}, {"send_slowdown", 2.0}, {"receive_slowdown", 1.0}, {"dead_nics", 0}}));
+    EXPECT_EQ(slow[1], json({{"host", 2}, {"send_slowdown", 1.25}, {"receive_slowdown", 1.25}, {"dead_nics", 0}}));
+}
+
+TEST(Plan, NicsMayBeDead) {
+    const Words question = {"--servers", "4", "--ranks-per-server", "8", "--dead", "2:0,2:5"};
+    EXPECT_THAT(plan(question).out, HasSubstr("; host 2 with 2 NICs dead\n"));
+    Words words = question;
+    words.emplace_back("--json");
+    const json answer = parsed(plan(words));
+    EXPECT_EQ(answer["question"]["slow"][0]["dead_nics"], 2);
+    EXPECT_NEAR(answer["bound_time_ns"].get<double>(), 42949672.96 * 2 * 3 / 30, 1); // all sends over 30 NICs
 }
 
 TEST(Plan, TwoServersAndOnlySlowServersAreAnswered) {
@@ -184,6 +195,11 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "4", "--slow", "half"}, "--slow: \"half\" is not understood; allowed: HOST:FRACTION"},
         {{"--servers", "4", "--slow", "1:up=1/2"}, "--slow: \"1:up=1/2\" is not understood"},
         {{"--servers", "4", "--slow", "1:send=1/2+send=1/2"}, "is not understood"},
+        {{"--servers", "4", "--dead", "5:0"}, "--dead: there is no host 5; allowed: hosts 0 to 3"},
+        {{"--servers", "4", "--dead", "1:1"}, "--dead: \"1:1\" names no NIC; allowed: NICs 0 to 0"},
+        {{"--servers", "4", "--dead", "1"}, "--dead: \"1\" is not understood; allowed: HOST:NIC"},
+        {{"--servers", "4", "--nics", "2", "--dead", "1:0,1:1"}, "--dead: host 1 has no NIC left"},
+        {{"--servers", "4", "--nics", "2", "--slow", "1:1/2", "--dead", "1:1"}, "host 1 is also in --slow"},
         {{"--servers", "4", "--latency", "2s"}, "--latency: 2s a flow is too much; allowed: 0ns to 1s"},
         {{"--servers", "4", "--overhead", "1"}, "--overhead: "},
         {{"--servers", "4", "--model", "solid"},
