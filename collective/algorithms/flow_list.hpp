@@ -7,11 +7,10 @@
 // everything it waits for comes before it.
 //
 // What a send waits for follows from the list: every earlier receive of its sender that wrote an element of its slice.
-// A receive waits for nothing. It could only destroy an element that still has to leave if it were a copy, and a copy
-// carries the complete sum: the receiver's own part of that left with the very send in question, on all earlier sends
-// of the element there is nothing to destroy because the receiver had the complete sum already. (Two ranks that add to
-// each other's partial sums in place are therefore not possible in a list; they exchange halves, each adds to one and
-// copies the other.) A list that breaks these rules does not pass verify().
+// A receive waits for nothing. Only a copy could destroy an element that has still to leave, and a copy carries the
+// complete sum: the receiver's own part is in it, so the one send that took that part along is over. (So two ranks
+// cannot add to each other's partial sums in place. They exchange halves: each adds one and gets the other back.) A
+// list that breaks these rules does not pass verify().
 #pragma once
 
 #include <cstdint>

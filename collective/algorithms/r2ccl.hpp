@@ -1,12 +1,10 @@
 // R2CCL's AllReduce for one degraded rank A: A takes part in a ring for the first part of the vector only ("main"); the
-// rest ("tail") is summed by a ring of the healthy ranks H beside it; then, chunk by chunk, A's own tail is added at a
-// helper h of H and the result broadcast to everybody.
+// rest ("tail") is summed by the healthy ranks H beside it; then, chunk by chunk, A's own tail is added at a helper h
+// of H and the result broadcast to everybody.
 //
 //   stage 1a  ring over all on main, at A's pace; on one lane or on several, each with an equal part
 //   stage 1b  tail reduced along the chain of H to h, on what 1a leaves of the healthy ports; on the last lane
-//   stage 2   A's tail chunk i to h, which adds; chunk i from h down the chain of H and on to A, i = 0..K-1; on the
-//   last
-//             lane
+//   stage 2   A's tail chunk i to h, which adds; chunk i from h down the chain of H and on to A; on the last lane
 //
 // A starts stage 2 when its part of 1a is over; at everybody else the order of the queues keeps 1b before stage 2.
 //

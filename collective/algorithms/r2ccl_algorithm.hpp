@@ -21,7 +21,8 @@ public:
 /// Predicted time for a tail of `share` of the vector, `chunks` chunks of `pieces` pieces: max(T1, T2) + T3, where T1
 /// is the ring over all on main, T2 the chain of the healthy on tail with the share 1-1/l of a port, and T3 the tail
 /// through the slow port, one chunk more to fill the pipeline, and a piece for each member of the chain. Without
-/// overhead and latency and with fine pieces this is T0 + (1+1/K)(l-1)n for share 1-1/l. cost.slowdown > 1.
+/// overhead and latency and with fine pieces this is T0 + (1+1/K)(l-1)n for share 1-1/l. For ports that flows share;
+/// one flow at a time cannot hide 1b behind 1a, since A's neighbours are busy with A. cost.slowdown > 1.
 [[nodiscard]] double r2ccl_cost_ns(const CostInput& cost, double share, std::int64_t chunks, std::int64_t pieces);
 
 } // namespace railbreak::collective

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint64_t kDefaultSeed = 1;
 /// The table grows with the square of the ranks, the time for matching with the fourth power.
-constexpr Rank kMostRanks = 1024;
-constexpr Rank kMostMatchedRanks = 256;
+constexpr Rank kMostRanks = 512;
+constexpr Rank kMostMatchedRanks = 128;
 
 } // namespace
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "base/check.hpp"
-#include "collective/algorithms/flow_list.hpp"
 #include "collective/algorithms/plan_options.hpp"
 #include "collective/algorithms/ring_algorithm.hpp"
 #include "collective/split.hpp"
@@ -20,6 +20,7 @@ namespace {
 constexpr Rank kNoParent = -1;
 constexpr std::int64_t kMostChunks = 1024;
 constexpr std::int64_t kMostChosenChunks = 256;
+constexpr std::size_t kUpLanes = 2; ///< the others go down
 constexpr Lane kTreeLanes = 4;
 
 std::vector<Rank> binary_tree(Rank members) {
@@ -150,6 +151,91 @@ Trees trees_over(Rank ranks, std::optional<Rank> leaf) {
     return result;
 }
 
+/// Every rank keeps whom each of its lanes leads to; entry i of any queue is chunk i.
+class TreeSchedule final : public Schedule {
+public:
+    explicit TreeSchedule(const TreeParameters& parameters)
+        : p_(parameters), ranks_(static_cast<std::size_t>(p_.ranks)), halves_(p_.elements, 2) {
+        for (Lane tree = 0; tree < 2; ++tree) {
+            chunks_.emplace_back(halves_.part(tree).count, p_.chunks);
+        }
+        const Trees trees = trees_over(p_.ranks, p_.leaf);
+        for (std::size_t tree = 0; tree < 2; ++tree) {
+            for (const Edge& edge : trees[tree]) {
+                const auto up = static_cast<std::size_t>(edge.color);
+                const std::size_t down = kUpLanes + up;
+                Ends& child = ranks_[static_cast<std::size_t>(edge.child)];
+                Ends& parent = ranks_[static_cast<std::size_t>(edge.parent)];
+                child.sends[up] = {edge.parent, static_cast<int>(tree)};
+                parent.receives[up] = {edge.child, static_cast<int>(tree)};
+                parent.sends[down] = {edge.child, static_cast<int>(tree)};
+                child.receives[down] = {edge.parent, static_cast<int>(tree)};
+            }
+        }
+    }
+
+    [[nodiscard]] std::string name() const override {
+        return p_.leaf ? fmt::format("tree(p={},chunks={},leaf={})", p_.ranks, p_.chunks, *p_.leaf)
+                       : fmt::format("tree(p={},chunks={})", p_.ranks, p_.chunks);
+    }
+    [[nodiscard]] Rank ranks() const override { return p_.ranks; }
+    [[nodiscard]] Lane lanes() const override { return kTreeLanes; }
+    [[nodiscard]] std::int64_t elements() const override { return p_.elements; }
+    [[nodiscard]] std::int64_t send_count(Rank rank, Lane lane) const override {
+        return of(rank).sends[static_cast<std::size_t>(lane)].peer < 0 ? 0 : p_.chunks;
+    }
+    [[nodiscard]] std::int64_t receive_count(Rank rank, Lane lane) const override {
+        return of(rank).receives[static_cast<std::size_t>(lane)].peer < 0 ? 0 : p_.chunks;
+    }
+
+    [[nodiscard]] Step send_step(Rank rank, Lane lane, std::int64_t index) const override {
+        const Ends& ends = of(rank);
+        const End& to = ends.sends[static_cast<std::size_t>(lane)];
+        Step step = chunk_step(lane, to, index);
+        // Going up, and at the root, a chunk needs what the children sent; going down, what the parent sent.
+        bool root = true;
+        for (std::size_t up = 0; up < kUpLanes; ++up) {
+            root = root && (ends.sends[up].peer < 0 || ends.sends[up].tree != to.tree);
+        }
+        const bool from_parent = static_cast<std::size_t>(lane) >= kUpLanes && !root;
+        for (std::size_t up = 0; up < kUpLanes; ++up) {
+            const std::size_t from = from_parent ? kUpLanes + up : up;
+            if (ends.receives[from].peer >= 0 && ends.receives[from].tree == to.tree) {
+                step.after[from] = index + 1;
+            }
+        }
+        return step;
+    }
+    // A result overwrites a rank's part of a chunk only after that has gone up.
+    [[nodiscard]] Step receive_step(Rank rank, Lane lane, std::int64_t index) const override {
+        return chunk_step(lane, of(rank).receives[static_cast<std::size_t>(lane)], index);
+    }
+
+private:
+    /// The other end of a lane; no peer: the lane is not used in that direction.
+    struct End {
+        Rank peer = -1;
+        int tree = 0;
+    };
+    struct Ends {
+        std::array<End, kTreeLanes> sends;
+        std::array<End, kTreeLanes> receives;
+    };
+
+    [[nodiscard]] const Ends& of(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] Step chunk_step(Lane lane, const End& end, std::int64_t index) const {
+        const bool up = static_cast<std::size_t>(lane) < kUpLanes;
+        Slice slice = chunks_[static_cast<std::size_t>(end.tree)].part(index);
+        slice.offset += halves_.part(end.tree).offset;
+        return {end.peer, slice, up ? Stage::kReduce : Stage::kBroadcast, up ? Combine::kReduce : Combine::kCopy, {}};
+    }
+
+    TreeParameters p_;
+    std::vector<Ends> ranks_;
+    EvenSplit halves_;
+    std::vector<EvenSplit> chunks_; ///< of each half
+};
+
 /// The busiest port has 2n to carry in 4 flows a chunk, a leaf n in 2; then the first chunk has to climb and come down,
 /// through ports that it shares with one more flow on average.
 double tree_cost_ns(const CostInput& cost, std::int64_t chunks, double others, int depth) {
@@ -177,26 +263,8 @@ DoubleTree double_tree(Rank members) {
 
 std::unique_ptr<const Schedule> make_tree(const TreeParameters& parameters) {
     RB_CHECK(parameters.ranks >= (parameters.leaf ? 3 : 2) && parameters.chunks >= 1, "enough ranks and a chunk");
-    const auto trees = trees_over(parameters.ranks, parameters.leaf);
-    std::string name = fmt::format("tree(p={},chunks={}", parameters.ranks, parameters.chunks);
-    name += parameters.leaf ? fmt::format(",leaf={})", *parameters.leaf) : ")";
-    FlowList list(std::move(name), parameters.ranks, parameters.elements, std::vector<Port>(kTreeLanes));
-    const EvenSplit halves(parameters.elements, 2);
-    for (std::int64_t chunk = 0; chunk < parameters.chunks; ++chunk) {
-        for (Lane tree = 0; tree < 2; ++tree) {
-            const Slice half = halves.part(tree);
-            Slice slice = EvenSplit(half.count, parameters.chunks).part(chunk);
-            slice.offset += half.offset;
-            const std::vector<Edge>& edges = trees[static_cast<std::size_t>(tree)];
-            for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
-                list.add({edge->child, edge->parent, slice, Stage::kReduce, Combine::kReduce, edge->color});
-            }
-            for (const Edge& edge : edges) {
-                list.add({edge.parent, edge.child, slice, Stage::kBroadcast, Combine::kCopy, 2 + edge.color});
-            }
-        }
-    }
-    return list.finish();
+    RB_CHECK(parameters.elements >= 1, "a vector has at least one element");
+    return std::make_unique<TreeSchedule>(parameters);
 }
 
 std::string_view TreeAlgorithm::summary() const {

@@ -38,10 +38,11 @@ struct TreeParameters {
     std::optional<Rank> leaf;  ///< the rank to keep out of both trees but for a place as an extra leaf
 };
 
-/// The schedule, four lanes. A table of 4 (p-1) chunks flows.
+/// The schedule, four lanes. Every step in O(1); what every rank sends to whom is kept, O(p).
 [[nodiscard]] std::unique_ptr<const Schedule> make_tree(const TreeParameters& parameters);
 
-/// "tree": at least two servers of one rank. Option chunks.
+/// "tree": at least two servers of one rank. Option chunks. The predicted time is for ports that flows share; one flow
+/// at a time takes up to half as much again, because flows then wait for each other's ports.
 class TreeAlgorithm final : public Algorithm {
 public:
     [[nodiscard]] std::string_view name() const override { return "tree"; }

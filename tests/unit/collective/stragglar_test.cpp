@@ -159,7 +159,7 @@ TEST(Stragglar, OptionsAndErrors) {
     expect_input_error(plan_of("stragglar", request_for(healthy_topology(6), 100, {{"straggler", "6"}})), "0 to 5");
     expect_input_error(plan_of("stragglar", request_for(healthy_topology(6), 100, {{"late", "1"}})),
                        "straggler (a rank)");
-    expect_input_error(plan_of("stragglar", request_for(healthy_topology(300), 100)), "up to 256 ranks");
+    expect_input_error(plan_of("stragglar", request_for(healthy_topology(300), 100)), "up to 128 ranks");
     Topology wide = healthy_topology(4);
     wide.ranks_per_server = 2;
     expect_input_error(plan_of("stragglar", request_for(wide, 100)), "one rank a server");
