@@ -111,7 +111,7 @@ private:
     /// What a straggler exchanges with the other ones.
     [[nodiscard]] double exchanges(std::int64_t f, std::size_t straggler) const {
         double sum = 0;
-        for (std::size_t other = 0; other < cluster_.stragglers.size(); ++other) {
+        for (std::size_t other = 0; other < stars_ns_.size(); ++other) {
             if (other != straggler) {
                 sum += side(std::max(cluster_.stragglers[other], cluster_.stragglers[straggler]), chunk_ns(f, other),
                             chunk_ns(f - 1, straggler));

@@ -27,29 +27,52 @@ struct OptccPlace {
     std::int64_t entry = 0;
 };
 
-/// Quotient of an index and a phase size. Queues are shorter than 2^32 steps but for absurd plans, and dividing numbers
-/// of 32 bits takes a fraction of the time.
-[[nodiscard]] inline std::int64_t optcc_quotient(std::int64_t index, std::int64_t size) {
-    if (((index | size) >> 32) == 0) {
-        return static_cast<std::uint32_t>(index) / static_cast<std::uint32_t>(size);
+/// A number to divide by, over and over. Dividing by multiplication with the reciprocal is exact while both numbers are
+/// below 2^32, and takes a fraction of the time; queues are longer only in absurd plans.
+class OptccDivisor {
+public:
+    explicit OptccDivisor(std::int64_t value) : value_(value) {
+        if (value > 1 && value >> 32 == 0) {
+            reciprocal_ = ~std::uint64_t{0} / static_cast<std::uint64_t>(value) + 1;
+        }
     }
-    return index / size;
-}
+    [[nodiscard]] std::int64_t value() const { return value_; }
+    /// floor(index / value), for index >= 0.
+    [[nodiscard]] std::int64_t quotient(std::int64_t index) const {
+        if (index >> 32 == 0 && reciprocal_ != 0) {
+            __extension__ using Wide = unsigned __int128;
+            return static_cast<std::int64_t>(Wide{reciprocal_} * static_cast<std::uint64_t>(index) >> 64);
+        }
+        return index / value_;
+    }
+
+private:
+    std::int64_t value_;
+    std::uint64_t reciprocal_ = 0; ///< ceil(2^64 / value), or 0: do divide
+};
 
 /// What the queues of all links have in common on one side of one lane.
 struct OptccShape {
-    std::int64_t healthy = 0;
-    std::int64_t stragglers = 0;
-    std::int64_t phases = 0;
-    std::int64_t streams = 0;   ///< ring streams of a phase on this lane: 0 or 2
-    std::int64_t entries = 0;   ///< steps of a pause on this lane: 0..2
-    std::int64_t exchanges = 0; ///< steps of a window in which stragglers meet: 0 or 2
-    bool wrap = false;
+    /// ring_streams: of a phase on this lane, 0 or 2. pause_entries: steps of a pause, 0..2. window_exchanges: steps of
+    /// a window in which stragglers meet, 0 or 2.
+    OptccShape(std::int64_t healthy_nodes, std::int64_t straggler_count, std::int64_t phase_count,
+               std::int64_t ring_streams, std::int64_t pause_entries, std::int64_t window_exchanges, bool wrapped)
+        : healthy(healthy_nodes), stragglers(straggler_count), phases(phase_count), streams(ring_streams),
+          entries(pause_entries), exchanges(window_exchanges), wrap(wrapped), pauses(pause_entries * straggler_count),
+          link_size(ring_streams * (healthy_nodes - 1) + pauses),
+          straggler_size(pause_entries * healthy_nodes +
+                         (pause_entries > 0 ? window_exchanges * (straggler_count - 1) : 0)) {}
 
-    [[nodiscard]] std::int64_t link_size() const { return streams * (healthy - 1) + entries * stragglers; }
-    [[nodiscard]] std::int64_t straggler_size() const {
-        return entries * healthy + (entries > 0 ? exchanges * (stragglers - 1) : 0);
-    }
+    std::int64_t healthy;
+    std::int64_t stragglers;
+    std::int64_t phases;
+    std::int64_t streams;
+    std::int64_t entries;
+    std::int64_t exchanges;
+    bool wrap;
+    std::int64_t pauses;         ///< steps of all pauses of a link in a phase
+    OptccDivisor link_size;      ///< steps of a link in a phase
+    OptccDivisor straggler_size; ///< steps of a straggler in a phase
 };
 
 /// One side of a link's work on one lane.
@@ -61,12 +84,11 @@ public:
           head_(early_ * shape.entries), pause_begin_(head_ + shape.streams * (link - early_)),
           pause_end_(pause_begin_ + (shape.stragglers - early_) * shape.entries) {}
 
-    [[nodiscard]] std::int64_t count() const { return shape_.phases * shape_.link_size(); }
+    [[nodiscard]] std::int64_t count() const { return shape_.phases * shape_.link_size.value(); }
 
     [[nodiscard]] OptccPlace locate(std::int64_t index) const {
-        const std::int64_t size = shape_.link_size();
-        const std::int64_t phase = optcc_quotient(index, size);
-        const std::int64_t within = index - phase * size;
+        const std::int64_t phase = shape_.link_size.quotient(index);
+        const std::int64_t within = index - phase * shape_.link_size.value();
         if (within < head_) {
             const std::int64_t position = shape_.entries == 2 ? within >> 1 : within;
             return pause(phase, shape_.stragglers - early_ + position, within);
@@ -75,23 +97,23 @@ public:
             const std::int64_t offset = within - pause_begin_;
             return pause(phase, shape_.entries == 2 ? offset >> 1 : offset, offset);
         }
-        const std::int64_t hops = within < pause_begin_ ? within - head_ : within - shape_.entries * shape_.stragglers;
+        const std::int64_t hops = within < pause_begin_ ? within - head_ : within - shape_.pauses;
         return {phase, OptccPlace::Kind::kHop, hops >> 1, hops & 1};
     }
 
     [[nodiscard]] std::int64_t hop_index(std::int64_t phase, std::int64_t stream, std::int64_t hop) const {
-        const std::int64_t pauses = hop < link_ - early_ ? head_ : shape_.entries * shape_.stragglers;
-        return phase * shape_.link_size() + pauses + shape_.streams * hop + stream;
+        const std::int64_t pauses = hop < link_ - early_ ? head_ : shape_.pauses;
+        return phase * shape_.link_size.value() + pauses + shape_.streams * hop + stream;
     }
     [[nodiscard]] std::int64_t pause_index(std::int64_t phase, std::int64_t straggler, std::int64_t entry) const {
         const bool early = straggler >= shape_.stragglers - early_;
         const std::int64_t begin = early ? (straggler - (shape_.stragglers - early_)) * shape_.entries
                                          : pause_begin_ + straggler * shape_.entries;
-        return phase * shape_.link_size() + begin + entry;
+        return phase * shape_.link_size.value() + begin + entry;
     }
     /// The first step of the last pause of a phase that is not at its head.
     [[nodiscard]] std::int64_t last_pause_index(std::int64_t phase) const {
-        return phase * shape_.link_size() + pause_end_ - shape_.entries;
+        return phase * shape_.link_size.value() + pause_end_ - shape_.entries;
     }
 
 private:
@@ -112,12 +134,11 @@ class OptccStragglerQueue {
 public:
     OptccStragglerQueue(const OptccShape& shape, std::int64_t straggler) : shape_(shape), straggler_(straggler) {}
 
-    [[nodiscard]] std::int64_t count() const { return shape_.phases * shape_.straggler_size(); }
+    [[nodiscard]] std::int64_t count() const { return shape_.phases * shape_.straggler_size.value(); }
 
     [[nodiscard]] OptccPlace locate(std::int64_t index) const {
-        const std::int64_t size = shape_.straggler_size();
-        const std::int64_t phase = optcc_quotient(index, size);
-        const std::int64_t within = index - phase * size;
+        const std::int64_t phase = shape_.straggler_size.quotient(index);
+        const std::int64_t within = index - phase * shape_.straggler_size.value();
         const std::int64_t visits = shape_.entries * shape_.healthy;
         if (within >= visits) {
             return {phase, OptccPlace::Kind::kExchange, 1 + ((within - visits) >> 1), (within - visits) & 1};
@@ -131,15 +152,15 @@ public:
     [[nodiscard]] std::int64_t visit_index(std::int64_t phase, std::int64_t link, std::int64_t entry) const {
         const std::int64_t shifted = shape_.wrap ? link + straggler_ : link;
         const std::int64_t window = shifted >= shape_.healthy ? shifted - shape_.healthy : shifted;
-        return phase * shape_.straggler_size() + window * shape_.entries + entry;
+        return phase * shape_.straggler_size.value() + window * shape_.entries + entry;
     }
     [[nodiscard]] std::int64_t exchange_index(std::int64_t phase, std::int64_t distance, std::int64_t entry) const {
-        return phase * shape_.straggler_size() + shape_.entries * shape_.healthy + 2 * (distance - 1) + entry;
+        return phase * shape_.straggler_size.value() + shape_.entries * shape_.healthy + 2 * (distance - 1) + entry;
     }
     /// Steps up to the end of a phase's visits and exchanges but for the last one: the step that brings, from the last
     /// healthy node or straggler of the phase, its part of a star chunk.
     [[nodiscard]] std::int64_t last_star_index(std::int64_t phase) const {
-        const std::int64_t end = (phase + 1) * shape_.straggler_size();
+        const std::int64_t end = (phase + 1) * shape_.straggler_size.value();
         return shape_.exchanges > 0 && shape_.stragglers > 1 ? end - shape_.exchanges : end - 1;
     }
 

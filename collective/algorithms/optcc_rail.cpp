@@ -46,15 +46,14 @@ OptccRail::OptccRail(const OptccParameters& parameters)
 }
 
 OptccShape OptccRail::shape(Lane lane) const {
-    OptccShape shape;
-    shape.healthy = healthy_;
-    shape.stragglers = stragglers_;
-    shape.phases = static_cast<std::int64_t>(program_.phases.size());
-    shape.streams = lane == 0 ? kOptccStreams : 0;
-    shape.entries = lane != visit_lane() ? 0 : star_ ? 2 : 1;
-    shape.exchanges = star_ ? 2 : 0;
-    shape.wrap = star_;
-    return shape;
+    const std::int64_t entries = lane != visit_lane() ? 0 : star_ ? 2 : 1;
+    return {healthy_,
+            stragglers_,
+            static_cast<std::int64_t>(program_.phases.size()),
+            lane == 0 ? kOptccStreams : 0,
+            entries,
+            star_ ? 2 : 0,
+            star_};
 }
 
 std::string OptccRail::name() const {
@@ -79,7 +78,8 @@ std::int64_t OptccRail::receive_count(Rank rank, Lane lane) const {
     return receives(node(rank), lane).count();
 }
 
-Step OptccRail::send_step(Rank rank, Lane lane, std::int64_t index) const {
+// Flat, because a walk over all steps of a large plan spends its time here.
+[[gnu::flatten]] Step OptccRail::send_step(Rank rank, Lane lane, std::int64_t index) const {
     const std::int64_t node = this->node(rank);
     if (node < 0) {
         const std::int64_t straggler = -1 - node;
@@ -94,7 +94,7 @@ Step OptccRail::send_step(Rank rank, Lane lane, std::int64_t index) const {
     return make_step(rank_of(link), hop(place, link), needs(node, place));
 }
 
-Step OptccRail::receive_step(Rank rank, Lane lane, std::int64_t index) const {
+[[gnu::flatten]] Step OptccRail::receive_step(Rank rank, Lane lane, std::int64_t index) const {
     const std::int64_t node = this->node(rank);
     if (node < 0) {
         const std::int64_t straggler = -1 - node;
@@ -164,66 +164,53 @@ OptccRail::Cargo OptccRail::exchange(const OptccPlace& place, std::int64_t from,
     return {layout_.star_chunk(place.phase - 1, from), Stage::kStarExchange, Combine::kCopy};
 }
 
-void OptccRail::need(PrefixCounts& after, Lane lane, std::int64_t index) {
-    std::int64_t& count = after[at(lane)];
-    count = std::max(count, index + 1);
-}
-
-void OptccRail::need_owned(PrefixCounts& after, std::int64_t node, const OptccProgram::Ready& ready) const {
-    need(after, 0, receives(node, 0).hop_index(ready.reduced.phase, ready.reduced.stream, healthy_ - 2));
-    if (ready.down != kOptccNone) {
-        need(after, visit_lane(), receives(node, visit_lane()).last_pause_index(ready.down));
-    }
+OptccRail::Counts OptccRail::owned(std::int64_t node, const OptccProgram::Ready& ready) const {
+    const std::int64_t reduced = receives(node, 0).hop_index(ready.reduced.phase, ready.reduced.stream, healthy_ - 2);
+    const std::int64_t down =
+        ready.down == kOptccNone ? kOptccNone : receives(node, visit_lane()).last_pause_index(ready.down);
+    return {reduced + 1, down + 1};
 }
 
 /// The sum of a straggler's chunk is complete when the last rank of its phase has added its values.
-void OptccRail::need_star(PrefixCounts& after, std::int64_t straggler, std::int64_t chunk) const {
-    need(after, visit_lane(), straggler_receives(straggler).last_star_index(chunk));
+OptccRail::Counts OptccRail::star_complete(std::int64_t straggler, std::int64_t chunk) const {
+    return {0, straggler_receives(straggler).last_star_index(chunk) + 1};
 }
 
 /// Of a straggler's own values nothing has to arrive before.
 Step OptccRail::straggler_send(std::int64_t straggler, const OptccPlace& place) const {
-    PrefixCounts after{};
     if (place.kind == Kind::kExchange) {
         const std::int64_t to = straggler_behind(straggler, place.number);
         const Cargo cargo = exchange(place, straggler, to);
-        if (place.entry == 1 && cargo.slice.count > 0) {
-            need_star(after, straggler, place.phase - 1);
-        }
-        return make_step(straggler_rank(to), cargo, after);
+        const bool complete = place.entry == 1 && cargo.slice.count > 0;
+        return make_step(straggler_rank(to), cargo, complete ? star_complete(straggler, place.phase - 1) : Counts{});
     }
     const Cargo cargo = visit_down(place.phase, place.entry, place.number, straggler);
+    Counts counts;
     if (place.entry == 1 && cargo.slice.count > 0) {
-        need_star(after, straggler, place.phase - 1);
+        counts = star_complete(straggler, place.phase - 1);
     } else if (cargo.combine == Combine::kCopy && cargo.slice.count > 0) {
         // Section i+1 came up on link i+1.
         const std::int64_t from = wrap(place.number + 1);
         const std::int64_t phase = program_.up_phase[at(program_.phase(place.phase).down)];
-        need(after, visit_lane(), straggler_receives(straggler).visit_index(phase, from, 0));
+        counts.visits = straggler_receives(straggler).visit_index(phase, from, 0) + 1;
     }
-    return make_step(rank_of(place.number), cargo, after);
+    return make_step(rank_of(place.number), cargo, counts);
 }
 
 /// The receive steps whose data a send step of a healthy node carries.
-PrefixCounts OptccRail::needs(std::int64_t node, const OptccPlace& place) const {
-    PrefixCounts after{};
+OptccRail::Counts OptccRail::needs(std::int64_t node, const OptccPlace& place) const {
     if (place.kind == Kind::kPause) {
         const std::int64_t segment = place.entry == 0 ? up_segment(place.phase, wrap(node + 1)) : kOptccNone;
-        if (segment != kOptccNone) {
-            need_owned(after, node, program_.up_ready[at(segment)]);
-        }
-        return after;
+        return segment == kOptccNone ? Counts{} : owned(node, program_.up_ready[at(segment)]);
     }
     const OptccProgram::Stream& stream = program_.phase(place.phase).streams[at(place.entry)];
     if (stream.unit == kOptccNone) {
-        return after;
+        return {};
     }
     if (place.number > 0) {
-        need(after, 0, receives(node, 0).hop_index(place.phase, place.entry, place.number - 1));
-    } else if (stream.gather) {
-        need_owned(after, node, program_.gather_ready[at(stream.unit)]);
+        return {receives(node, 0).hop_index(place.phase, place.entry, place.number - 1) + 1, 0};
     }
-    return after;
+    return stream.gather ? owned(node, program_.gather_ready[at(stream.unit)]) : Counts{};
 }
 
 Slice OptccRail::slice(const Piece& piece) const {
@@ -260,29 +247,27 @@ OptccRail::Piece OptccRail::reads(Rank rank, Lane lane, std::int64_t index) cons
 }
 
 PrefixCounts OptccRail::final_after(Rank rank, const Piece& piece) const {
-    PrefixCounts after{};
     const std::int64_t node = this->node(rank);
     if (piece.unit != kOptccNone && node >= 0) {
         const std::int64_t hop = wrap(node - piece.part);
         const OptccProgram::Spot& gathered = program_.gathered[at(piece.unit)];
-        if (hop == healthy_ - 1) {
-            need_owned(after, node, program_.gather_ready[at(piece.unit)]);
-        } else {
-            need(after, 0, receives(node, 0).hop_index(gathered.phase, gathered.stream, hop));
-        }
-    } else if (piece.unit != kOptccNone) {
+        return after(hop == healthy_ - 1
+                         ? owned(node, program_.gather_ready[at(piece.unit)])
+                         : Counts{receives(node, 0).hop_index(gathered.phase, gathered.stream, hop) + 1, 0});
+    }
+    if (piece.unit != kOptccNone) {
         const std::int64_t late = program_.late_first_link && piece.part == 0 ? 1 : 0;
         const std::int64_t phase = program_.up_phase[at(program_.last_segment[at(piece.unit)])] + late;
-        need(after, visit_lane(), straggler_receives(-1 - node).visit_index(phase, piece.part, 0));
-    } else if (node >= 0) {
-        need(after, visit_lane(), receives(node, visit_lane()).pause_index(piece.chunk + 1, piece.part, 1));
-    } else if (piece.part == -1 - node) {
-        need_star(after, piece.part, piece.chunk);
-    } else {
-        const std::int64_t distance = straggler_behind(-1 - node, stragglers_ - piece.part);
-        need(after, visit_lane(), straggler_receives(-1 - node).exchange_index(piece.chunk + 1, distance, 1));
+        return after({0, straggler_receives(-1 - node).visit_index(phase, piece.part, 0) + 1});
     }
-    return after;
+    if (node >= 0) {
+        return after({0, receives(node, visit_lane()).pause_index(piece.chunk + 1, piece.part, 1) + 1});
+    }
+    if (piece.part == -1 - node) {
+        return after(star_complete(piece.part, piece.chunk));
+    }
+    const std::int64_t distance = straggler_behind(-1 - node, stragglers_ - piece.part);
+    return after({0, straggler_receives(-1 - node).exchange_index(piece.chunk + 1, distance, 1) + 1});
 }
 
 } // namespace railbreak::collective

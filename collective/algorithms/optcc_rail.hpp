@@ -2,6 +2,7 @@
 // several ranks a server is made of, which therefore may ask it what its steps read and when a range is final.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -51,19 +52,29 @@ public:
     [[nodiscard]] PrefixCounts final_after(Rank rank, const Piece& piece) const;
 
 private:
-    /// What a step carries. A Step is put together from it in one go: changing members of a Step and copying it
-    /// afterwards makes the processor wait for its own stores.
+    /// What a step carries. A Step is put together in one go from this and from Counts, both of which stay in
+    /// registers: changing members of a Step and copying it afterwards makes the processor wait for its own stores.
     struct Cargo {
         Slice slice;
         Stage stage;
         Combine combine;
     };
+    /// Receive steps that a send waits for: so many of the ring, so many of the stragglers' visits.
+    struct Counts {
+        std::int64_t ring = 0;
+        std::int64_t visits = 0;
+    };
     using Kind = OptccPlace::Kind;
 
-    static Step make_step(Rank peer, const Cargo& cargo, const PrefixCounts& after) {
-        return {peer, cargo.slice, cargo.stage, cargo.combine, after};
+    [[nodiscard]] PrefixCounts after(const Counts& counts) const {
+        if (parameters_.shared) {
+            return {counts.ring, counts.visits, 0, 0};
+        }
+        return {std::max(counts.ring, counts.visits), 0, 0, 0};
     }
-    static void need(PrefixCounts& after, Lane lane, std::int64_t index);
+    [[nodiscard]] Step make_step(Rank peer, const Cargo& cargo, const Counts& counts) const {
+        return {peer, cargo.slice, cargo.stage, cargo.combine, after(counts)};
+    }
 
     [[nodiscard]] OptccShape shape(Lane lane) const;
     [[nodiscard]] Lane visit_lane() const { return parameters_.shared ? 1 : 0; }
@@ -105,9 +116,9 @@ private:
     [[nodiscard]] Cargo exchange(const OptccPlace& place, std::int64_t from, std::int64_t to) const;
 
     [[nodiscard]] Step straggler_send(std::int64_t straggler, const OptccPlace& place) const;
-    [[nodiscard]] PrefixCounts needs(std::int64_t node, const OptccPlace& place) const;
-    void need_owned(PrefixCounts& after, std::int64_t node, const OptccProgram::Ready& ready) const;
-    void need_star(PrefixCounts& after, std::int64_t straggler, std::int64_t chunk) const;
+    [[nodiscard]] Counts needs(std::int64_t node, const OptccPlace& place) const;
+    [[nodiscard]] Counts owned(std::int64_t node, const OptccProgram::Ready& ready) const;
+    [[nodiscard]] Counts star_complete(std::int64_t straggler, std::int64_t chunk) const;
 
     OptccParameters parameters_;
     std::int64_t stragglers_;

@@ -31,7 +31,7 @@ OptccServers::OptccServers(const OptccParameters& parameters)
                                                               rail_parameters(parameters, shares_.largest())),
                                                           std::make_unique<OptccRail>(
                                                               rail_parameters(parameters, shares_.smallest()))},
-      local_lane_(rails_[0]->lanes()),
+      local_lane_(rails_[0]->lanes()), rounds_(group_ - 1),
       pieces_(rails_[0]->healthy() + static_cast<std::int64_t>(parameters.star_elements.size())) {
     list_items();
 }
@@ -91,7 +91,7 @@ Port OptccServers::port(Rank rank, Lane lane) const {
 
 std::int64_t OptccServers::send_count(Rank rank, Lane lane) const {
     if (lane == local_lane_) {
-        return static_cast<std::int64_t>(items_.size()) * (group_ - 1) * pieces_;
+        return static_cast<std::int64_t>(items_.size()) * rounds_.value() * pieces_.value();
     }
     return rail(rank % group_).send_count(rank / group_, lane);
 }
@@ -101,9 +101,9 @@ std::int64_t OptccServers::receive_count(Rank rank, Lane lane) const {
 }
 
 OptccServers::Place OptccServers::locate(std::int64_t index) const {
-    const std::int64_t round = optcc_quotient(index, pieces_);
-    const std::int64_t item = optcc_quotient(round, group_ - 1);
-    return {item, round - item * (group_ - 1), index - round * pieces_};
+    const std::int64_t round = pieces_.quotient(index);
+    const std::int64_t item = rounds_.quotient(round);
+    return {item, round - item * rounds_.value(), index - round * pieces_.value()};
 }
 
 std::int64_t OptccServers::reduce_order(Rank server, std::int64_t section) const {

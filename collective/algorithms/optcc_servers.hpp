@@ -53,7 +53,7 @@ private:
     [[nodiscard]] const OptccRail& rail(std::int64_t part) const { return *rails_[part < larger_rails_ ? 0 : 1]; }
     [[nodiscard]] Place locate(std::int64_t index) const;
     [[nodiscard]] std::int64_t index_of(const Place& place) const {
-        return (place.item * (group_ - 1) + place.round) * pieces_ + place.piece;
+        return (place.item * rounds_.value() + place.round) * pieces_.value() + place.piece;
     }
     [[nodiscard]] OptccRail::Piece piece(Rank server, const Item& item, std::int64_t number) const;
     /// Position of a section in the order of a server.
@@ -70,7 +70,8 @@ private:
     std::int64_t larger_rails_;
     std::array<std::unique_ptr<const OptccRail>, 2> rails_; ///< the larger and the smaller ones
     Lane local_lane_;
-    std::int64_t pieces_;
+    OptccDivisor rounds_; ///< of an item: g-1
+    OptccDivisor pieces_; ///< of a round
     std::vector<Item> items_;
     std::vector<std::int64_t> reduce_item_; ///< per unit
     std::vector<std::int64_t> chunk_item_;  ///< per chunk

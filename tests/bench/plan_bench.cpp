@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "collective/algorithm.hpp"
 #include "collective/algorithms/optcc.hpp"
 #include "collective/verify.hpp"
 
@@ -56,6 +57,29 @@ void random_step(benchmark::State& state) {
     }
 }
 
+/// The choice of a plan, and the plan: ranks, stragglers.
+void choose_plan(benchmark::State& state) {
+    PlanRequest request;
+    request.topology = healthy_topology(static_cast<Rank>(state.range(0)));
+    for (std::int64_t a = 0; a < state.range(1); ++a) {
+        const Rational slowdown = Rational(3, 2) + Rational(a % 8, 8);
+        request.topology.servers[static_cast<std::size_t>(2 * a + 1)] = {slowdown, slowdown};
+    }
+    request.elements = 268'435'399;
+    request.healthy_goodput = BitRate::bits_per_s(200'000'000'000);
+    request.flow_overhead = Nanoseconds(500);
+    request.flow_latency = Nanoseconds(3000);
+    const Algorithm* optcc = *find_algorithm("optcc");
+    for (auto _ : state) {
+        const Result<Plan> plan = optcc->plan(request);
+        if (!plan) {
+            state.SkipWithError("no plan");
+            break;
+        }
+        benchmark::DoNotOptimize(plan->predicted);
+    }
+}
+
 /// The proof of a whole plan. Arguments as above.
 void prove(benchmark::State& state) {
     const auto plan = schedule(static_cast<OptccPlan>(state.range(0)), state.range(1), state.range(2));
@@ -69,6 +93,13 @@ constexpr auto kBs = static_cast<std::int64_t>(OptccPlan::kBalanced);
 
 BENCHMARK(first_steps)->Args({kU, 1024, 64})->Args({kBs, 1024, 64});
 BENCHMARK(walk_rank)->Args({kU, 1024, 64})->Args({kBs, 1024, 64})->Args({kBs, 8, 4})->Unit(benchmark::kMicrosecond);
+BENCHMARK(walk_rank)->Args({kU, 16384, 16})->Unit(benchmark::kMillisecond);
+BENCHMARK(choose_plan)
+    ->Args({256, 1})
+    ->Args({256, 16})
+    ->Args({256, 100})
+    ->Args({16384, 1})
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(random_step)->Args({kBs, 8, 4})->Args({kBs, 64, 64})->Args({kBs, 1024, 64})->Args({kU, 1024, 1024});
 BENCHMARK(prove)->Args({kBs, 8, 4})->Args({kBs, 64, 64})->Unit(benchmark::kMillisecond);
 
