@@ -97,6 +97,16 @@ bool asymmetric(const PlanRequest& request, const OptccParameters& chosen) {
     });
 }
 
+/// With local work that fits beside the NICs' work the intra-host ports cost little; otherwise they set the pace.
+bool local_work_decides(const OptccQuestion& question, const OptccChoice& choice) {
+    OptccQuestion fast = question;
+    fast.cluster.local_ratio = 0;
+    fast.plan = choice.parameters.plan;
+    fast.segments = choice.parameters.segments;
+    const std::optional<OptccChoice> without = choose_optcc(fast);
+    return without && choice.predicted_ns > 1.1 * without->predicted_ns;
+}
+
 /// What the user and the algorithm have agreed on.
 struct Wish {
     OptccOptions options;
@@ -141,13 +151,16 @@ Result<Plan> plan_optcc(const PlanRequest& request, std::string_view name, const
                         times(ring_ns), slowdown, describe(question, choice->parameters), times(choice->predicted_ns));
         return ring;
     }
-    std::string reason = fmt::format(
-        "{}{}: {:.3f} vector times predicted for slowdown {:.3f} (chosen for {:.3f}{}); "
-        "the plain ring would take {:.3f}",
-        describe(question, choice->parameters), wish.forced ? " as asked" : "", times(choice->predicted_ns), slowdown,
-        slowdown * kSlowdownMargin,
-        asymmetric(request, choice->parameters) ? "; both directions planned as slow as the slower of the two" : "",
-        times(ring_ns));
+    std::string reason = fmt::format("{}{}: {:.3f} vector times predicted for slowdown {:.3f} (chosen for {:.3f})",
+                                     describe(question, choice->parameters), wish.forced ? " as asked" : "",
+                                     times(choice->predicted_ns), slowdown, slowdown * kSlowdownMargin);
+    if (asymmetric(request, choice->parameters)) {
+        reason += "; both directions planned as slow as the slower of the two";
+    }
+    if (local_work_decides(question, *choice)) {
+        reason += "; the intra-host ports hold the NICs up";
+    }
+    reason += fmt::format("; the plain ring would take {:.3f}", times(ring_ns));
     return Plan{make_optcc(choice->parameters), Nanoseconds(static_cast<std::int64_t>(choice->predicted_ns)),
                 std::move(reason)};
 }

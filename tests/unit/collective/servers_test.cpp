@@ -72,6 +72,13 @@ TEST(Servers, EveryPlanIsProven) {
     }
 }
 
+TEST(Servers, LargePlansAreProven) {
+    for (const OptccParameters& wanted : variants(12, {11, 3, 4, 0}, 4, 5003, 8)) {
+        const auto schedule = make_optcc(wanted);
+        EXPECT_TRUE(verify(*schedule, 1).empty()) << schedule->name();
+    }
+}
+
 TEST(Servers, EveryPlanGivesTheSumInAnyOrderOfEvents) {
     for (const std::int64_t elements : {7, 101}) {
         for (const OptccParameters& wanted : variants(4, {2}, 3, elements, 2)) {

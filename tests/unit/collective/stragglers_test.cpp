@@ -232,6 +232,15 @@ TEST(Stragglers, EveryPlanIsProven) {
     }
 }
 
+TEST(Stragglers, TwoHealthyRanksAreEnoughForAnyNumber) {
+    for (const std::size_t m : {5U, 7U, 10U}) {
+        for (const OptccParameters& wanted : variants(static_cast<Rank>(m) + 2, m, 1009, 3)) {
+            const auto schedule = make_optcc(wanted);
+            EXPECT_TRUE(verify(*schedule, 1).empty()) << schedule->name();
+        }
+    }
+}
+
 TEST(Stragglers, EveryPlanGivesTheSumInAnyOrderOfEvents) {
     for (const std::size_t m : {2U, 3U}) {
         for (const std::int64_t elements : {5, 97}) {

@@ -220,6 +220,19 @@ TEST(Patterns, TimesMatchTheVectors) {
     }
 }
 
+TEST(Patterns, AreNoSlowerThanTheirWindows) {
+    // k+1 bodies of h windows of max{2, l} sections; run as queues they lose what the first and last body leave idle.
+    for (const Rank ranks : {3, 5, 8, 16}) {
+        for (const char* text : {"8/7", "4/3", "3/2", "2", "3"}) {
+            const Rational ell = *parse_rational(text);
+            for (const std::int64_t k : {4, 8}) {
+                EXPECT_LE(time_over_n(patterns(ranks, k), ell), std::max(Rational(2), ell) * Rational(k + 1, k))
+                    << "p=" << ranks << " l=" << text << " k=" << k;
+            }
+        }
+    }
+}
+
 TEST(Patterns, HaveOneFlowEachWayInEveryPauseAndTwoRingStreams) {
     const OptccProgram program = make_program(patterns(5, 8));
     ASSERT_EQ(program.phases.size(), 9U);
