@@ -151,9 +151,10 @@ Result<Plan> plan_optcc(const PlanRequest& request, std::string_view name, const
                         times(ring_ns), slowdown, describe(question, choice->parameters), times(choice->predicted_ns));
         return ring;
     }
-    std::string reason = fmt::format("{}{}: {:.3f} vector times predicted for slowdown {:.3f} (chosen for {:.3f})",
-                                     describe(question, choice->parameters), wish.forced ? " as asked" : "",
-                                     times(choice->predicted_ns), slowdown, slowdown * kSlowdownMargin);
+    std::string reason =
+        fmt::format("{}{}: {:.3f} vector times predicted for slowdown {:.3f} (chosen with up to {:.3f} in mind)",
+                    describe(question, choice->parameters), wish.forced ? " as asked" : "", times(choice->predicted_ns),
+                    slowdown, slowdown * kSlowdownMargin);
     if (asymmetric(request, choice->parameters)) {
         reason += "; both directions planned as slow as the slower of the two";
     }
