@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "collective/algorithm.hpp"
 #include "collective/cost_model.hpp"
@@ -23,6 +24,10 @@ public:
 /// through the slow port, one chunk more to fill the pipeline, and a piece for each member of the chain. Without
 /// overhead and latency and with fine pieces this is T0 + (1+1/K)(l-1)n for share 1-1/l. For ports that flows share;
 /// one flow at a time cannot hide 1b behind 1a, since A's neighbours are busy with A. cost.slowdown > 1.
-[[nodiscard]] double r2ccl_cost_ns(const CostInput& cost, double share, std::int64_t chunks, std::int64_t pieces);
+///
+/// With `main_lanes` lanes of main beside the tail, T1 is longer where M/(M+1) of a port is less than the 1/l that main
+/// needs: for as long as 1b lasts, main has to do with that. Without, the ports are split ideally.
+[[nodiscard]] double r2ccl_cost_ns(const CostInput& cost, double share, std::int64_t chunks, std::int64_t pieces,
+                                   std::optional<Lane> main_lanes = std::nullopt);
 
 } // namespace railbreak::collective

@@ -186,6 +186,19 @@ TEST(R2ccl, OneLaneOfMainIsHeldUpByTheTail) {
     EXPECT_GT(fluid_over_healthy(one, topology), 1.05 * fluid_over_healthy(three, topology));
 }
 
+TEST(R2ccl, PredictionIsWhatSharedPortsTake) {
+    for (const Rank ranks : {3, 6, 16}) {
+        for (const char* slowdown : {"20/19", "8/7", "5/4", "4/3", "3/2", "2", "3"}) {
+            const Topology topology = one_straggler(ranks, 1, ratio(slowdown));
+            const auto plan = plan_of("r2ccl", request_for(topology, 1'680'000));
+            ASSERT_TRUE(plan.has_value());
+            EXPECT_NEAR(fluid_over_healthy(*plan, topology),
+                        predicted_elements(*plan) / (1'680'000 * fault_free(ranks)), 0.015)
+                << ranks << " " << slowdown;
+        }
+    }
+}
+
 TEST(R2ccl, HealthyClusterGetsThePlainRing) {
     const auto plan = plan_of("r2ccl", request_for(one_straggler(8, 1, ratio("102/100")), 800));
     EXPECT_EQ(plan->schedule->name(), "ring(p=8)");
