@@ -68,26 +68,24 @@ collective::Topology plan_topology(const scenarios::ClusterSpec& cluster, const 
     return topology;
 }
 
-std::vector<collective::Bound> bounds_of(const NicSlowdowns& damage) {
-    std::vector<double> send;
-    std::vector<double> receive;
+std::vector<collective::Bound> bounds_of(const scenarios::ClusterSpec& cluster, const NicSlowdowns& damage,
+                                         BitRate healthy) {
+    collective::Topology topology = plan_topology(cluster, damage, healthy);
     bool all_alike = true;
-    for (const std::vector<NicSlowdown>& nics : damage) {
-        send.push_back(to_double(pooled(nics, &NicSlowdown::send)));
-        receive.push_back(to_double(pooled(nics, &NicSlowdown::receive)));
+    for (std::size_t host = 0; host < damage.size(); ++host) {
+        const std::vector<NicSlowdown>& nics = damage[host];
+        topology.servers[host].send = pooled(nics, &NicSlowdown::send);
+        topology.servers[host].receive = pooled(nics, &NicSlowdown::receive);
         all_alike = all_alike && alike(nics, &NicSlowdown::send) && alike(nics, &NicSlowdown::receive);
     }
-    std::vector<collective::Bound> bounds{collective::lower_bound_exclusive(send, receive),
-                                          collective::lower_bound_fluid(send, receive)};
-    if (!all_alike) {
-        const std::string model = bounds[0].model;
-        bounds[0] = bounds[1];
-        bounds[0].model = model;
+    using collective::PortModel;
+    const collective::Bound fluid = binding(all_bounds(topology, PortModel::kFluid));
+    collective::Bound exclusive = fluid;
+    exclusive.model = to_string(PortModel::kExclusive);
+    if (all_alike) {
+        exclusive = binding(all_bounds(topology, PortModel::kExclusive));
     }
-    for (collective::Bound& bound : bounds) {
-        bound.time_over_n /= static_cast<double>(damage.front().size());
-    }
-    return bounds;
+    return {exclusive, fluid};
 }
 
 double worst_of(const NicSlowdowns& damage) {

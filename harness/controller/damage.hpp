@@ -31,17 +31,17 @@ using NicSlowdowns = std::vector<std::vector<NicSlowdown>>;
 [[nodiscard]] collective::Topology plan_topology(const scenarios::ClusterSpec& cluster, const NicSlowdowns& damage,
                                                  BitRate healthy);
 
-/// Lower bounds of both port models that hold for every schedule on that cluster, whichever NIC a flow takes: the NICs
-/// of a host together are one port of a server, K times as fast as one NIC. In the exclusive model that is only true
-/// while the NICs of every host are alike; otherwise the fluid bound, which always holds, stands for both.
-[[nodiscard]] std::vector<collective::Bound> bounds_of(const NicSlowdowns& damage);
+/// The binding lower bounds of both port models that hold for every schedule on that cluster, whichever NIC a flow
+/// takes: the NICs of a host count as pooled. In the exclusive model that is only true while the NICs of every host are
+/// alike; otherwise the fluid bound, which always holds, stands for both.
+[[nodiscard]] std::vector<collective::Bound> bounds_of(const scenarios::ClusterSpec& cluster,
+                                                       const NicSlowdowns& damage, BitRate healthy);
 
 /// The largest slowdown of any NIC.
 [[nodiscard]] double worst_of(const NicSlowdowns& damage);
 
-/// Shifts of probes (see Session::probe) that measure every host that is not `slow` against a healthy one at least once
-/// on each side, as few as can be found quickly; {1} when no host is slow. Hosts that only have slow partners are
-/// measured against those.
+/// Shifts of probes (see Session::probe) that measure every `slow` host against a healthy one at least once on each
+/// side, as few as can be found quickly; {1} when no host is slow, or all are.
 [[nodiscard]] std::vector<std::int32_t> probe_shifts(std::int32_t hosts,
                                                      const std::function<bool(std::int32_t host)>& slow);
 

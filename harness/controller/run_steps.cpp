@@ -339,7 +339,7 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
 Result<void> RunSteps::store_bounds(const std::string& algorithm, Phase phase, const NicSlowdowns& damage) {
     const double vector_ns = static_cast<double>(context_.session.plan().workload.bytes.bytes()) * 8e9 /
                              static_cast<double>(healthy_goodput_.bits_per_s());
-    for (const collective::Bound& bound : bounds_of(damage)) {
+    for (const collective::Bound& bound : bounds_of(cluster(), damage, healthy_goodput_)) {
         Result<void> stored = context_.recorder.add_bound(
             {.run = context_.run,
              .algorithm = algorithm,

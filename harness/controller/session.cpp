@@ -308,8 +308,9 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
             return fail(Error(started ? ended.error() : started.error()));
         }
         RankOutcome one{to_controller_clock(host_of(rank), Nanoseconds(*started)),
-                        to_controller_clock(host_of(rank), Nanoseconds(*ended)), reply.value("bytes_sent", std::int64_t{0}),
-                        reply.value("bytes_received", std::int64_t{0}), reply.value("digest", "")};
+                        to_controller_clock(host_of(rank), Nanoseconds(*ended)),
+                        reply.value("bytes_sent", std::int64_t{0}), reply.value("bytes_received", std::int64_t{0}),
+                        reply.value("digest", "")};
         outcome.started_at = std::min(outcome.started_at, one.started_at);
         ended_at = std::max(ended_at, one.ended_at);
         outcome.ranks.push_back(std::move(one));

@@ -372,7 +372,7 @@ Result<void> Play::store_bounds(const std::string& algorithm, Phase phase, bool 
         damaged ? phase_damage(context_.plan) : controller::no_damage(context_.plan.cluster);
     const double vector_ns =
         static_cast<double>(context_.plan.workload.bytes.bytes()) * 8e9 / static_cast<double>(goodput_.bits_per_s());
-    for (const collective::Bound& bound : controller::bounds_of(damage)) {
+    for (const collective::Bound& bound : controller::bounds_of(context_.plan.cluster, damage, goodput_)) {
         Result<void> stored = context_.recorder.add_bound(
             {.run = context_.run,
              .algorithm = algorithm,

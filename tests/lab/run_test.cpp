@@ -40,6 +40,40 @@ faults:
     fraction: 1/2
     during: degraded
 )";
+/// The same with two ranks and two NICs on each host, and a limited port inside it.
+constexpr const char* kTwoRanks = R"(
+railbreak: 1
+name: two-ranks
+cluster: {hosts: 4, ranks_per_host: 2, nics_per_host: 2, rate: 200Mbit/s, local_rate: 2Gbit/s}
+workload:
+  collective: allreduce
+  bytes: 2MiB
+  dtype: float32
+  algorithms: [ring, optcc, hierarchical]
+  iterations: {warmup: 1, steady: 2, degraded: 4, recovered: 2}
+  iteration_timeout: 10s
+lease: 2s
+faults:
+  - {name: rail-0, kind: cap, target: {host: 2, nic: 0}, fraction: 1/2, during: degraded}
+  - {name: rail-1, kind: cap, target: {host: 2, nic: 1}, fraction: 1/2, during: degraded}
+)";
+/// Two slow neighbours, one of them in one direction, with two ranks on one NIC; algorithms with options.
+constexpr const char* kTwoStragglers = R"(
+railbreak: 1
+name: two-stragglers
+cluster: {hosts: 5, ranks_per_host: 2, rate: 200Mbit/s}
+workload:
+  collective: allreduce
+  bytes: 2MiB
+  dtype: bfloat16
+  algorithms: [ring, {name: optcc, as: best}, {name: optcc, plan: u, k: 3}]
+  iterations: {warmup: 1, steady: 1, degraded: 2, recovered: 1}
+  iteration_timeout: 10s
+lease: 2s
+faults:
+  - {name: half, kind: cap, target: {host: 2}, fraction: 1/2, during: degraded}
+  - {name: third, kind: cap, target: {host: 3}, fraction: 2/3, direction: send, during: degraded}
+)";
 constexpr Nanoseconds kLease = std::chrono::seconds(2);
 constexpr Nanoseconds kPatience = std::chrono::seconds(60);
 
@@ -59,6 +93,25 @@ protected:
         ASSERT_EQ(probe.status.code, 0) << probe.err;
         ASSERT_EQ(run_railbreak(home(), {"lab", "down", "probe"}).status.code, 0);
         std::ofstream(scenario_path()) << kScenario;
+    }
+
+    void use(const char* scenario) { std::ofstream(scenario_path()) << scenario; }
+
+    /// Runs the scenario and gives back what the database holds of it; every digest must be right.
+    [[nodiscard]] record::RunData run_to_the_right_sums() {
+        const Finished run = run_railbreak(home(), {"run", scenario_path()}, kPatience);
+        EXPECT_EQ(run.status.code, 0) << run.err << run.out;
+        Result<record::RunReader> reader = record::RunReader::open_readonly(home() / "runs.db");
+        Result<record::RunData> data = reader ? reader->load_run("latest") : fail(Error(reader.error()));
+        if (!data) {
+            ADD_FAILURE() << data.error().to_line();
+            return {};
+        }
+        for (const record::IterationRow& row : data->iterations) {
+            EXPECT_TRUE(row.correct) << row.algorithm << " " << row.phase << " " << row.iteration;
+        }
+        expect_as_before({});
+        return std::move(*data);
     }
 
     [[nodiscard]] const std::filesystem::path& home() const { return folder_.path(); }
@@ -153,6 +206,49 @@ TEST_F(Run, PassesReportsItselfAgainAndLeavesNothing) {
     const nlohmann::json parsed = nlohmann::json::parse(json.out, nullptr, false);
     ASSERT_TRUE(parsed.is_object());
     EXPECT_EQ(parsed.at("schema"), "railbreak-run-report");
+}
+
+/// Schedules that an algorithm ran in a phase.
+std::set<std::string> schedules_of(const record::RunData& data, std::string_view algorithm, std::string_view phase) {
+    std::set<std::string> names;
+    for (const record::IterationRow& row : data.iterations) {
+        if (row.algorithm == algorithm && row.phase == phase) {
+            names.insert(row.schedule);
+        }
+    }
+    return names;
+}
+
+TEST_F(Run, TwoRanksOnAHostGiveTheRightSumsWithASlowHost) {
+    use(kTwoRanks);
+    const record::RunData data = run_to_the_right_sums();
+    ASSERT_EQ(data.ranks.size(), 8U);
+    for (const record::RankRow& rank : data.ranks) {
+        EXPECT_EQ(rank.host, rank.rank / 2);
+    }
+    ASSERT_EQ(data.nics.size(), 8U);
+    for (const record::NicRow& nic : data.nics) {
+        EXPECT_EQ(nic.name, "rail" + std::to_string(nic.nic));
+        EXPECT_GT(nic.send_goodput_bits_per_s, 0);
+        EXPECT_GT(nic.receive_goodput_bits_per_s, 0);
+    }
+    const std::set<std::string> degraded = schedules_of(data, "optcc", "degraded");
+    ASSERT_EQ(degraded.size(), 1U);
+    EXPECT_NE(degraded.begin()->find("straggler=2,g=2"), std::string::npos) << *degraded.begin();
+}
+
+TEST_F(Run, TwoSlowHostsGiveTheRightSums) {
+    use(kTwoStragglers);
+    const record::RunData data = run_to_the_right_sums();
+    EXPECT_EQ(schedules_of(data, "best", "degraded").size(), 1U);
+    const std::set<std::string> forced = schedules_of(data, "optcc(plan=u,k=3)", "degraded");
+    ASSERT_EQ(forced.size(), 1U);
+    EXPECT_NE(forced.begin()->find("optcc-u(k=3,"), std::string::npos) << *forced.begin();
+}
+
+TEST_F(Run, KilledRankOfAHostWithTwoEndsTheRunAndLeavesNothing) {
+    use(kTwoRanks);
+    kill_role_in_the_fault("rank", 6);
 }
 
 TEST_F(Run, InterruptedRevertsAndExitsWithFour) {

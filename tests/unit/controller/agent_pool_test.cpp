@@ -132,6 +132,21 @@ TEST_F(AgentPoolTest, OfManyErrorsTheOneThatSaysMostIsTold) {
     EXPECT_EQ(replies.error().message(), "rank 1 died");
 }
 
+TEST_F(AgentPoolTest, SeveralCallsAHostComeBackInTheOrderOfTheCalls) {
+    add(answering("10"));
+    add(answering("20"));
+    ASSERT_TRUE(hellos());
+    std::vector<std::int32_t> asked;
+    const auto params = [&](std::int32_t call) {
+        asked.push_back(call);
+        return Json::object();
+    };
+    const Result<std::vector<Json>> replies = pool_->call_each("work", 2, params, Deadline::after(kPatience));
+    ASSERT_TRUE(replies) << replies.error().to_line();
+    EXPECT_THAT(*replies, ::testing::ElementsAre(10, 10, 20, 20));
+    EXPECT_THAT(asked, ::testing::ElementsAre(0, 1, 2, 3));
+}
+
 TEST_F(AgentPoolTest, TimersRunInOrderWhileItWaitsAndNotificationsArrive) {
     add(std::string("echo '") + kHello + R"('; echo '{"jsonrpc":"2.0","method":"news","params":{}}'; cat)");
     ASSERT_TRUE(hellos());

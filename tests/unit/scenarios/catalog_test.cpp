@@ -17,8 +17,8 @@ TEST(Catalog, HasTheScenariosThatTheDocumentationNames) {
     for (const auto& path : catalog()) {
         names.push_back(path.filename().string());
     }
-    EXPECT_THAT(names, ::testing::IsSupersetOf(
-                           {"half-rate-nic.yaml", "link-down-short.yaml", "nic-12-percent.yaml", "smoke.yaml"}));
+    EXPECT_THAT(names, ::testing::IsSupersetOf({"half-rate-nic.yaml", "link-down-short.yaml", "nic-12-percent.yaml",
+                                                "smoke.yaml", "two-ranks-per-host.yaml", "two-stragglers.yaml"}));
 }
 
 TEST(Catalog, EveryFileIsValidAndNamedAsItSays) {

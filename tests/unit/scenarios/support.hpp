@@ -16,7 +16,7 @@ namespace railbreak::scenarios::testing {
 
 inline const KnownAlgorithms& algorithms() {
     static const KnownAlgorithms known{
-        {{"ring"}, {"optcc", {{"plan", "auto, u, bs, star"}, {"k", "1..1048576"}}}, {"optcc-shared"}},
+        {{"ring"}, {"hierarchical"}, {"optcc", {{"plan", "auto, u, bs, star"}, {"k", "1..1048576"}}}, {"optcc-shared"}},
         [](const Scenario&, const AlgorithmSpec& algorithm) {
             const bool bad = algorithm.options.front().second == "tar";
             return bad ? Result<void>(fail(Error(ErrorKind::kInput, "plan \"tar\" is unknown").advise("use bs")))
