@@ -143,6 +143,19 @@ private:
         }
     }
 
+    /// Whether the host of a link that is down for the whole phase has another one that is not. A random host has no
+    /// other faults.
+    [[nodiscard]] bool other_nic_alive(const FaultSpec& fault) const {
+        std::set<std::int32_t> dead{fault.target.nic};
+        for (const FaultSpec& other : scenario_.faults) {
+            if (other.kind == FaultKind::kLinkDown && !other.at_iteration && fault.target.host &&
+                other.target.host == fault.target.host) {
+                dead.insert(other.target.nic);
+            }
+        }
+        return std::ssize(dead) < scenario_.cluster.nics_per_host;
+    }
+
     void check_time(const FaultSpec& fault, const std::string& path) {
         const IterationCounts& counts = scenario_.workload.iterations;
         const bool during = written(path + ".during");
@@ -160,9 +173,10 @@ private:
                 report(path + ".for", "\"during: degraded\" lasts from the first to the last degraded iteration",
                        "remove \"for\", or write \"at\" instead of \"during\"");
             }
-            if (fault.kind == FaultKind::kLinkDown) {
-                report(path + ".during", "a link that is down during a whole iteration blocks it until the time-out",
-                       "write \"at: {iteration: 1, offset: 200ms}\" and \"for: 300ms\"");
+            if (fault.kind == FaultKind::kLinkDown && !other_nic_alive(fault)) {
+                report(
+                    path + ".during", "a host without any link during a whole iteration blocks it until the time-out",
+                    "leave a NIC of the host alive, or write \"at: {iteration: 1, offset: 200ms}\" and \"for: 300ms\"");
             }
             return;
         }
@@ -225,8 +239,11 @@ private:
     }
 
     [[nodiscard]] static bool overlap(const FaultSpec& a, const FaultSpec& b) {
-        if (!a.at_iteration || !b.at_iteration || !a.duration || !b.duration || a.at_iteration != b.at_iteration) {
-            return false; // a link_down without these is an error already
+        if (!a.at_iteration || !b.at_iteration) {
+            return true; // one of them lasts for the whole phase
+        }
+        if (!a.duration || !b.duration || a.at_iteration != b.at_iteration) {
+            return false; // a link_down at a time without a duration is an error already
         }
         return a.offset < b.offset + *b.duration && b.offset < a.offset + *a.duration;
     }

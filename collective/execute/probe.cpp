@@ -18,8 +18,23 @@ std::int32_t LinkProbe::nic(Rank rank, Lane lane) const {
     return spec_.first_nic + rank % spec_.ranks_per_server + lane * spec_.ranks_per_server;
 }
 
+bool LinkProbe::alive(Rank rank, Lane lane) const {
+    const std::int32_t number = nic(rank, lane);
+    const auto server = static_cast<std::size_t>(rank / spec_.ranks_per_server);
+    return number < spec_.nics_per_server && (spec_.dead_nics.empty() || (spec_.dead_nics[server] >> number & 1U) == 0);
+}
+
 std::int64_t LinkProbe::send_count(Rank rank, Lane lane) const {
-    return spec_.servers > 1 && nic(rank, lane) < spec_.nics_per_server ? 2 : 0;
+    const Rank destination = (rank + spec_.shift * spec_.ranks_per_server) % ranks();
+    return spec_.servers > 1 && alive(rank, lane) && alive(destination, lane) ? 2 : 0;
+}
+
+std::int64_t LinkProbe::receive_count(Rank rank, Lane lane) const {
+    return send_count(source(rank), lane);
+}
+
+Rank LinkProbe::source(Rank rank) const {
+    return (rank + (spec_.servers - spec_.shift) * spec_.ranks_per_server) % ranks();
 }
 
 Step LinkProbe::send_step(Rank rank, Lane, std::int64_t index) const {
@@ -29,7 +44,7 @@ Step LinkProbe::send_step(Rank rank, Lane, std::int64_t index) const {
 
 Step LinkProbe::receive_step(Rank rank, Lane lane, std::int64_t index) const {
     Step step = send_step(rank, lane, index);
-    step.peer = (rank + (spec_.servers - spec_.shift) * spec_.ranks_per_server) % ranks();
+    step.peer = source(rank);
     return step;
 }
 

@@ -1,6 +1,9 @@
 // Bandwidth measurement of the NICs of all servers at once.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "base/units.hpp"
 #include "collective/execute/executor.hpp"
 #include "collective/schedule.hpp"
@@ -17,6 +20,8 @@ struct LinkProbeSpec {
     Rank shift = 1;                     ///< server s sends to server s + shift (mod servers); 1..servers-1
     std::int64_t warm_elements = 0;     ///< of the flow that opens the path
     std::int64_t measured_elements = 0; ///< of the flow that counts
+    /// By server, a bit for every NIC that carries nothing: it neither sends nor receives. Empty: all NICs are alive.
+    std::vector<std::uint64_t> dead_nics{};
 };
 
 /// Every NIC of every server sends to the same NIC of another server. A NIC is driven by one rank, in one lane: NIC n
@@ -25,7 +30,7 @@ struct LinkProbeSpec {
 /// of a long transfer. What arrives overwrites the vector.
 class LinkProbe final : public Schedule {
 public:
-    explicit LinkProbe(const LinkProbeSpec& spec) : spec_(spec) {}
+    explicit LinkProbe(LinkProbeSpec spec) : spec_(std::move(spec)) {}
     [[nodiscard]] std::string name() const override { return "link-probe"; }
     [[nodiscard]] Rank ranks() const override { return spec_.servers * spec_.ranks_per_server; }
     [[nodiscard]] Lane lanes() const override;
@@ -33,7 +38,7 @@ public:
     [[nodiscard]] Port port(Rank rank, Lane lane) const override { return {PortKind::kNic, nic(rank, lane)}; }
     [[nodiscard]] std::int64_t elements() const override;
     [[nodiscard]] std::int64_t send_count(Rank rank, Lane lane) const override;
-    [[nodiscard]] std::int64_t receive_count(Rank rank, Lane lane) const override { return send_count(rank, lane); }
+    [[nodiscard]] std::int64_t receive_count(Rank rank, Lane lane) const override;
     [[nodiscard]] Step send_step(Rank rank, Lane lane, std::int64_t index) const override;
     [[nodiscard]] Step receive_step(Rank rank, Lane lane, std::int64_t index) const override;
 
@@ -41,6 +46,9 @@ public:
     [[nodiscard]] std::int32_t nic(Rank rank, Lane lane) const;
 
 private:
+    [[nodiscard]] Rank source(Rank rank) const;
+    [[nodiscard]] bool alive(Rank rank, Lane lane) const;
+
     LinkProbeSpec spec_;
 };
 

@@ -64,12 +64,13 @@ Result<collective::LinkProbeSpec> probe_from_json(const Json& params, Rank ranks
     const Result<std::int32_t> nics = field<std::int32_t>(params, "nics_per_server");
     const Result<std::int32_t> first_nic = field<std::int32_t>(params, "first_nic");
     const Result<Rank> shift = field<Rank>(params, "shift");
-    if (!bytes || !ranks_per_server || !nics || !first_nic || !shift) {
+    const auto dead = field<std::vector<std::uint64_t>>(params, "dead_nics");
+    if (!bytes || !ranks_per_server || !nics || !first_nic || !shift || !dead) {
         return fail(ErrorKind::kHarness, "rank.probe lacks a member or has one of the wrong type");
     }
     const Rank servers = *ranks_per_server < 1 ? 0 : ranks / *ranks_per_server;
     if (*bytes <= 0 || servers * *ranks_per_server != ranks || *first_nic < 0 || *first_nic >= *nics || *shift < 1 ||
-        *shift >= servers) {
+        *shift >= servers || (!dead->empty() && std::ssize(*dead) != servers)) {
         return fail(ErrorKind::kHarness, "rank.probe has a member that is out of range");
     }
     const std::int64_t elements = std::max<std::int64_t>(*bytes / static_cast<std::int64_t>(sizeof(ProbeElement)), 1);
@@ -79,7 +80,8 @@ Result<collective::LinkProbeSpec> probe_from_json(const Json& params, Rank ranks
                                      .first_nic = *first_nic,
                                      .shift = *shift,
                                      .warm_elements = std::max<std::int64_t>(elements / 2, 1),
-                                     .measured_elements = elements};
+                                     .measured_elements = elements,
+                                     .dead_nics = *dead};
 }
 
 class RankServer {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "base/check.hpp"
+
 namespace railbreak::controller {
 
 namespace {
@@ -13,11 +15,17 @@ constexpr double kAlike = 1.05;
 
 using Side = Rational NicSlowdown::*;
 
-/// Slowest and fastest NIC of a host.
+/// Slowest and fastest NIC of a host, dead ones left out.
 std::pair<Rational, Rational> range_of(const std::vector<NicSlowdown>& nics, Side side) {
-    const auto [least, most] = std::minmax_element(
-        nics.begin(), nics.end(), [&](const NicSlowdown& a, const NicSlowdown& b) { return a.*side < b.*side; });
-    return {(*most).*side, (*least).*side};
+    std::vector<Rational> alive;
+    for (const NicSlowdown& nic : nics) {
+        if (!nic.dead) {
+            alive.push_back(nic.*side);
+        }
+    }
+    RB_CHECK(!alive.empty(), "a host has a NIC that is alive");
+    const auto [least, most] = std::minmax_element(alive.begin(), alive.end());
+    return {*most, *least};
 }
 
 bool alike(const std::vector<NicSlowdown>& nics, Side side) {
@@ -29,13 +37,21 @@ bool alike(const std::vector<NicSlowdown>& nics, Side side) {
 Rational pooled(const std::vector<NicSlowdown>& nics, Side side) {
     Rational rate{0};
     for (const NicSlowdown& nic : nics) {
-        rate += 1 / (nic.*side);
+        rate += nic.dead ? Rational(0) : 1 / (nic.*side);
     }
     return static_cast<std::int64_t>(nics.size()) / rate;
 }
 
+std::uint64_t dead_nics(const std::vector<NicSlowdown>& nics) {
+    std::uint64_t dead = 0;
+    for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+        dead |= std::uint64_t{nics[nic].dead ? 1U : 0U} << nic;
+    }
+    return dead;
+}
+
 Rational as_planned(const std::vector<NicSlowdown>& nics, Side side) {
-    return alike(nics, side) ? pooled(nics, side) : range_of(nics, side).first;
+    return dead_nics(nics) != 0 || alike(nics, side) ? pooled(nics, side) : range_of(nics, side).first;
 }
 
 } // namespace
@@ -64,6 +80,7 @@ collective::Topology plan_topology(const scenarios::ClusterSpec& cluster, const 
     for (std::size_t host = 0; host < damage.size(); ++host) {
         topology.servers[host].send = as_planned(damage[host], &NicSlowdown::send);
         topology.servers[host].receive = as_planned(damage[host], &NicSlowdown::receive);
+        topology.servers[host].failed_nics = dead_nics(damage[host]);
     }
     return topology;
 }
@@ -92,7 +109,7 @@ double worst_of(const NicSlowdowns& damage) {
     double worst = 1.0;
     for (const std::vector<NicSlowdown>& nics : damage) {
         for (const NicSlowdown& nic : nics) {
-            worst = std::max({worst, to_double(nic.send), to_double(nic.receive)});
+            worst = nic.dead ? worst : std::max({worst, to_double(nic.send), to_double(nic.receive)});
         }
     }
     return worst;

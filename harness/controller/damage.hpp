@@ -15,6 +15,7 @@ namespace railbreak::controller {
 struct NicSlowdown {
     Rational send{1};
     Rational receive{1};
+    bool dead = false; ///< carries nothing at all; every host has another NIC then
 };
 
 /// By host, then by NIC.
@@ -26,8 +27,9 @@ using NicSlowdowns = std::vector<std::vector<NicSlowdown>>;
 /// A measured slowdown as a fraction with three decimals: finer than any measurement here. At least 1.
 [[nodiscard]] Rational to_slowdown(BitRate healthy, BitRate present);
 
-/// The topology that algorithms plan for. The NICs of a host count as pooled when all are slowed alike; otherwise the
-/// host counts as slow as its slowest NIC, because a rank cannot leave its NIC. `healthy` is the goodput of a NIC.
+/// The topology that algorithms plan for. The NICs of a host count as pooled when all are slowed alike, or when some
+/// are dead; otherwise the host counts as slow as its slowest NIC, because a rank cannot leave its NIC. `healthy` is
+/// the goodput of a NIC.
 [[nodiscard]] collective::Topology plan_topology(const scenarios::ClusterSpec& cluster, const NicSlowdowns& damage,
                                                  BitRate healthy);
 
@@ -37,7 +39,7 @@ using NicSlowdowns = std::vector<std::vector<NicSlowdown>>;
 [[nodiscard]] std::vector<collective::Bound> bounds_of(const scenarios::ClusterSpec& cluster,
                                                        const NicSlowdowns& damage, BitRate healthy);
 
-/// The largest slowdown of any NIC.
+/// The largest slowdown of any NIC that is not dead.
 [[nodiscard]] double worst_of(const NicSlowdowns& damage);
 
 /// Shifts of probes (see Session::probe) that measure every `slow` host against a healthy one at least once on each

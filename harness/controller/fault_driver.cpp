@@ -248,6 +248,14 @@ bool FaultDriver::cap_in_force() const {
     });
 }
 
+bool FaultDriver::nic_dead(std::int32_t host, std::int32_t nic) const {
+    return std::any_of(injections_.begin(), injections_.end(), [&](const auto& entry) {
+        const PlannedFault& fault = *entry.second.fault;
+        return entry.second.in_force && fault.kind == FaultKind::kLinkDown && !fault.at_iteration &&
+               fault.host == host && fault.nic == nic;
+    });
+}
+
 bool FaultDriver::host_capped(std::int32_t host) const {
     return std::any_of(injections_.begin(), injections_.end(), [&](const auto& entry) {
         const PlannedFault& fault = *entry.second.fault;

@@ -37,6 +37,8 @@ public:
     [[nodiscard]] BitRate lowest_cap() const;
     /// Whether a cap is in force now.
     [[nodiscard]] bool cap_in_force() const;
+    /// Whether a NIC has no link for the whole phase.
+    [[nodiscard]] bool nic_dead(std::int32_t host, std::int32_t nic) const;
     /// Whether a cap in force acts on any NIC of a host.
     [[nodiscard]] bool host_capped(std::int32_t host) const;
     /// Whether a cap in force acts on that direction of a NIC.

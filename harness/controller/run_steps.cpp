@@ -48,7 +48,7 @@ Result<void> RunSteps::baseline() {
     context_.progress.doing("measuring the goodput of every port");
     healthy_ports_.clear();
     for (int probe = 0; probe < kBaselineProbes; ++probe) {
-        Result<Goodputs> ports = context_.session.probe(kProbeSpan, cluster().rate, 1);
+        Result<Goodputs> ports = context_.session.probe(kProbeSpan, cluster().rate, 1, {});
         if (!ports) {
             return fail(std::move(ports.error()));
         }
@@ -177,7 +177,7 @@ Result<std::vector<PreparedPlan>> RunSteps::candidates(const scenarios::Algorith
         Result<PreparedPlan> prepared =
             plan ? context_.session.prepare(spec) : Result<PreparedPlan>(fail(std::move(plan.error())));
         if (!prepared) {
-            return fail(std::move(prepared.error()).during("preparing " + form.algorithm));
+            return fail(std::move(prepared.error()).during("preparing " + algorithm.label));
         }
         prepared->lanes = plan->schedule->lanes();
         const auto same = [&](const PreparedPlan& other) { return other.schedule == prepared->schedule; };
@@ -223,11 +223,11 @@ Result<PreparedPlan> RunSteps::degraded_plan(const scenarios::AlgorithmSpec& spe
     return (*plans)[best];
 }
 
-Result<Goodputs> RunSteps::probe_capped(const FaultDriver& faults) {
+Result<Goodputs> RunSteps::probe_capped(const FaultDriver& faults, const std::vector<std::uint64_t>& dead) {
     Goodputs best;
     const auto slow = [&](std::int32_t host) { return faults.host_capped(host); };
     for (const std::int32_t shift : probe_shifts(cluster().hosts, slow)) {
-        Result<Goodputs> ports = context_.session.probe(kProbeSpan, faults.lowest_cap(), shift);
+        Result<Goodputs> ports = context_.session.probe(kProbeSpan, faults.lowest_cap(), shift, dead);
         if (!ports) {
             return fail(std::move(ports.error()).during("measuring the capped ports"));
         }
@@ -238,10 +238,18 @@ Result<Goodputs> RunSteps::probe_capped(const FaultDriver& faults) {
 
 Result<NicSlowdowns> RunSteps::measure_damage(FaultDriver& faults) {
     NicSlowdowns damage = no_damage(cluster());
+    std::vector<std::uint64_t> dead(damage.size());
+    for (std::size_t host = 0; host < damage.size(); ++host) {
+        for (std::size_t nic = 0; nic < damage[host].size(); ++nic) {
+            const bool is_dead = faults.nic_dead(static_cast<std::int32_t>(host), static_cast<std::int32_t>(nic));
+            damage[host][nic].dead = is_dead;
+            dead[host] |= std::uint64_t{is_dead ? 1U : 0U} << nic;
+        }
+    }
     if (!faults.cap_in_force()) {
         return damage;
     }
-    Result<Goodputs> ports = probe_capped(faults);
+    Result<Goodputs> ports = probe_capped(faults, dead);
     if (!ports) {
         return fail(std::move(ports.error()));
     }

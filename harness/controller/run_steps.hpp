@@ -39,7 +39,7 @@ private:
     [[nodiscard]] Result<std::vector<PreparedPlan>> candidates(const scenarios::AlgorithmSpec& algorithm);
     [[nodiscard]] Result<PreparedPlan> degraded_plan(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady);
     [[nodiscard]] Result<NicSlowdowns> measure_damage(FaultDriver& faults);
-    [[nodiscard]] Result<Goodputs> probe_capped(const FaultDriver& faults);
+    [[nodiscard]] Result<Goodputs> probe_capped(const FaultDriver& faults, const std::vector<std::uint64_t>& dead);
     [[nodiscard]] Result<void> iterations(const std::string& algorithm, scenarios::Phase phase,
                                           const PreparedPlan& plan, std::int32_t count, FaultDriver* faults);
     [[nodiscard]] Result<Nanoseconds> iterate(const std::string& algorithm, std::string_view phase,

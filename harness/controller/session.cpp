@@ -319,7 +319,8 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
     return outcome;
 }
 
-Result<Goodputs> Session::probe(Nanoseconds span, BitRate slowest, std::int32_t shift) {
+Result<Goodputs> Session::probe(Nanoseconds span, BitRate slowest, std::int32_t shift,
+                                const std::vector<std::uint64_t>& dead) {
     const scenarios::ClusterSpec& cluster = plan_.cluster;
     const auto hosts = static_cast<std::size_t>(cluster.hosts);
     Goodputs ports(hosts, std::vector<PortGoodput>(static_cast<std::size_t>(cluster.nics_per_host)));
@@ -330,6 +331,7 @@ Result<Goodputs> Session::probe(Nanoseconds span, BitRate slowest, std::int32_t 
                           {"nics_per_server", cluster.nics_per_host},
                           {"first_nic", first},
                           {"shift", shift},
+                          {"dead_nics", dead},
                           {"peers", peers_},
                           {"timeout_ns", std::max<Nanoseconds>(50 * span, kConnectTimeout).count()}};
         Result<std::vector<Json>> replies = call_ranks(

@@ -74,7 +74,9 @@ public:
     /// the hosts, not 0), about `span` long at the rate of the slowest NIC (which the caller knows). A flow tells of
     /// the NIC it leaves and of the one it reaches: whoever knows that two NICs in a row are slow asks again with
     /// another shift.
-    [[nodiscard]] Result<Goodputs> probe(Nanoseconds span, BitRate slowest, std::int32_t shift);
+    /// `dead`, by host, has a bit for every NIC that has no link and is left out; empty: all NICs are alive.
+    [[nodiscard]] Result<Goodputs> probe(Nanoseconds span, BitRate slowest, std::int32_t shift,
+                                         const std::vector<std::uint64_t>& dead);
 
     /// Ends ranks and agents (each undoes what is still open), removes the lab. Returns what could not be confirmed.
     [[nodiscard]] std::vector<Error> close();

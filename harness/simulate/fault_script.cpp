@@ -99,11 +99,15 @@ std::vector<RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t i
 controller::NicSlowdowns phase_damage(const scenarios::Plan& plan) {
     controller::NicSlowdowns damage = controller::no_damage(plan.cluster);
     for (const PlannedFault& fault : plan.faults) {
-        if (fault.at_iteration || fault.kind != FaultKind::kCap) {
+        if (fault.at_iteration) {
             continue;
         }
         controller::NicSlowdown& nic =
             damage.at(static_cast<std::size_t>(fault.host)).at(static_cast<std::size_t>(fault.nic));
+        if (fault.kind == FaultKind::kLinkDown) {
+            nic.dead = plan.cluster.nics_per_host > 1; // without another NIC there is nothing to plan round it with
+            continue;
+        }
         const Rational slower = slowdown(plan.cluster.rate, fault.rate);
         if (fault.direction != Direction::kReceive) {
             nic.send = std::max(nic.send, slower);

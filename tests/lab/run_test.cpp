@@ -74,6 +74,22 @@ faults:
   - {name: half, kind: cap, target: {host: 2}, fraction: 1/2, during: degraded}
   - {name: third, kind: cap, target: {host: 3}, fraction: 2/3, direction: send, during: degraded}
 )";
+/// A NIC that is dead for the whole phase, and a slow one on another host.
+constexpr const char* kDeadNic = R"(
+railbreak: 1
+name: dead-nic
+cluster: {hosts: 3, ranks_per_host: 2, nics_per_host: 2, rate: 200Mbit/s}
+workload:
+  collective: allreduce
+  bytes: 1MiB
+  algorithms: [iccl, r2ccl-balance]
+  iterations: {warmup: 1, steady: 1, degraded: 2, recovered: 1}
+  iteration_timeout: 10s
+lease: 2s
+faults:
+  - {name: dead, kind: link_down, target: {host: 2, nic: 0}, during: degraded}
+  - {name: slow, kind: cap, target: {host: 1, nic: 1}, fraction: 4/5, during: degraded}
+)";
 constexpr Nanoseconds kLease = std::chrono::seconds(2);
 constexpr Nanoseconds kPatience = std::chrono::seconds(60);
 
@@ -244,6 +260,14 @@ TEST_F(Run, TwoSlowHostsGiveTheRightSums) {
     const std::set<std::string> forced = schedules_of(data, "optcc(plan=u,k=3)", "degraded");
     ASSERT_EQ(forced.size(), 1U);
     EXPECT_NE(forced.begin()->find("optcc-u(k=3,"), std::string::npos) << *forced.begin();
+}
+
+TEST_F(Run, AlgorithmsThatFailOverGoRoundADeadNic) {
+    use(kDeadNic);
+    const record::RunData data = run_to_the_right_sums();
+    for (const char* algorithm : {"iccl", "r2ccl-balance"}) {
+        EXPECT_EQ(schedules_of(data, algorithm, "degraded").size(), 1U) << algorithm;
+    }
 }
 
 TEST_F(Run, KilledRankOfAHostWithTwoEndsTheRunAndLeavesNothing) {

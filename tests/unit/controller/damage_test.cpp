@@ -45,6 +45,19 @@ TEST(PlanTopology, PoolsNicsThatAreSlowedAlikeAndTakesTheSlowestOtherwise) {
     EXPECT_DOUBLE_EQ(worst_of(no_damage(cluster)), 1.0);
 }
 
+TEST(PlanTopology, NamesDeadNicsAndPoolsTheOthers) {
+    const scenarios::ClusterSpec cluster = cluster_of(3, 2, 4);
+    NicSlowdowns damage = no_damage(cluster);
+    damage[1][0].dead = damage[1][2].dead = true;
+    const auto topology = plan_topology(cluster, damage, kHealthy);
+    EXPECT_EQ(topology.servers[1], (collective::PortSlowdown{Rational(2), Rational(2), 0b101}));
+    EXPECT_EQ(topology.servers[0], collective::PortSlowdown{});
+    EXPECT_DOUBLE_EQ(worst_of(damage), 1.0);
+    const auto bounds = bounds_of(cluster, damage, kHealthy);
+    EXPECT_DOUBLE_EQ(bounds[1].time_over_n, 0.5); // the two NICs left carry a vector each way
+    EXPECT_GE(bounds[0].time_over_n, bounds[1].time_over_n);
+}
+
 TEST(Bounds, OneNicAHostGivesThoseOfOptcc) {
     const scenarios::ClusterSpec cluster = cluster_of(4, 1, 1);
     NicSlowdowns damage = no_damage(cluster);

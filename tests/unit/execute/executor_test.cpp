@@ -161,6 +161,26 @@ TEST(Probe, NicsBeyondTheLanesOfARankAreMeasuredByAnotherProbe) {
     EXPECT_EQ(shared.send_count(2, 0), 0); // both NICs have a rank already
 }
 
+TEST(Probe, DeadNicsNeitherSendNorReceive) {
+    const LinkProbe probe({.servers = 3,
+                           .ranks_per_server = 2,
+                           .nics_per_server = 2,
+                           .warm_elements = 10,
+                           .measured_elements = 1000,
+                           .dead_nics = {0, 2, 0}});
+    const std::int64_t sends[] = {2, 0, 2, 0, 2, 2}; // rank 1 would reach NIC 1 of server 1
+    const std::int64_t receives[] = {2, 2, 2, 0, 2, 0};
+    for (Rank rank = 0; rank < 6; ++rank) {
+        EXPECT_EQ(probe.send_count(rank, 0), sends[rank]) << rank;
+        EXPECT_EQ(probe.receive_count(rank, 0), receives[rank]) << rank;
+    }
+    Ranks ranks = testing::ranks_of(probe);
+    std::vector<std::vector<std::byte>> vectors(6, std::vector<std::byte>(4000));
+    for (const auto& stats : ranks.run(probe, Dtype::kFloat32, vectors)) {
+        ASSERT_TRUE(stats.has_value()) << stats.error().to_line();
+    }
+}
+
 TEST(Probe, TheRateIsThatOfTheLastStep) {
     EXPECT_EQ(received_goodput(ExecutionStats{}), BitRate{});
     ExecutionStats known;

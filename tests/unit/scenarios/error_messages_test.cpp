@@ -120,7 +120,10 @@ constexpr BadInput kBadInputs[] = {
     {"fraction that leaves nothing", "fraction: 1/3", "fraction: 1/1000000000"},
     {"link_down with a rate", "kind: link_down", "kind: link_down\n    rate: 1Mbit/s"},
     {"link_down with a direction", "kind: link_down", "kind: link_down\n    direction: send"},
-    {"link_down during a phase", "    at: {iteration: 2, offset: 200ms}\n    for: 300ms\n", "    during: degraded\n"},
+    {"every link of a host down during a phase",
+     "    target: {host: random}\n    at: {iteration: 2, offset: 200ms}\n    for: 300ms\n",
+     "    target: {host: 5}\n    during: degraded\n  - name: other\n    kind: link_down\n"
+     "    target: {host: 5, nic: 1}\n    during: degraded\n"},
     {"during another phase", "during: degraded", "during: steady"},
     {"during and at", "    for: 300ms\n", "    for: 300ms\n    during: degraded\n"},
     {"neither during nor at", "    rate: 250Mbit/s\n    during: degraded\n", "    rate: 250Mbit/s\n"},
@@ -134,6 +137,10 @@ constexpr BadInput kBadInputs[] = {
     {"the same link down twice", "host: random}\n",
      "host: 5}\n    at: {iteration: 2, offset: 400ms}\n    for: 1s\n  - name: again\n    kind: link_down\n"
      "    target: {host: 5}\n"},
+    {"a link down within a phase that it is down for", "host: random}\n",
+     "host: 5}\n    at: {iteration: 2, offset: 400ms}\n    for: 1s\n  - name: again\n    kind: link_down\n"
+     "    target: {host: 5}\n    during: degraded\n  - name: third-again\n    kind: link_down\n"
+     "    target: {host: 6}\n"},
     {"more random faults than free hosts", "hosts: 8, nics_per_host: 2", "hosts: 2, nics_per_host: 2"},
     {"expectation without limit", ", max: 1.10", ""},
     {"expectation with min above max", "min: 0.97", "min: 1.97"},
