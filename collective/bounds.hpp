@@ -48,7 +48,7 @@ struct Bound {
 /// Every bound that applies to the topology (two or more servers, each with a NIC alive) in this port model; those that
 /// are easiest to check come first. n is the time that one healthy NIC needs for the whole vector. With several ranks a
 /// server, exclusive bounds hold for plans that keep traffic between ranks of a server off its NICs; fluid ones always.
-/// The best weights are sought with the solver, for a tenth of a second or so at most; when its library is missing, or
+/// The best weights are sought with the solver, for some tenths of a second at most; when its library is missing, or
 /// there are more than bounds::kMostClasses kinds of servers, the named bounds stand alone.
 [[nodiscard]] std::vector<Bound> all_bounds(const Topology& topology, PortModel model);
 /// The bound that binds: the first among the largest, where differences that rounding explains do not count.
