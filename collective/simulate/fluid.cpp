@@ -21,7 +21,7 @@ Fluid::Fluid(const Schedule& schedule, const PortTable& ports, const Rates& rate
       overhead_(to_ticks(options.flow_overhead)), latency_(to_ticks(options.flow_latency)), starts_(options.rank_start),
       engines_(schedule, ports), tally_(engines_.ranks()), flows_(static_cast<std::size_t>(engines_.queue_count()) / 2),
       sharing_(ports.side_count(), engines_.queue_count() / 2), flow_into_(flows_.size(), -1),
-      last_end_(flows_.size()) {
+      just_ended_(flows_.size()) {
     for (SideNumber side = 0; side < ports.side_count(); ++side) {
         sharing_.set_capacity(side, rates.initial(side));
     }
@@ -152,8 +152,9 @@ void Fluid::end(FlowNumber number) {
     ++ended.version;
     sharing_.remove(number);
     flow_into_[static_cast<std::size_t>(receive / 2)] = -1;
-    last_end_[static_cast<std::size_t>(receive / 2)] = now_;
+    const std::int64_t first = engines_.at(receive).index + 1;
     engines_.end(number * 2, receive);
+    remember_end(receive, first);
     usable_later(receive, engines_.at(receive).index);
 }
 
@@ -251,9 +252,28 @@ void Fluid::link_up(FlowNumber number) {
             add_link(number, leader);
         } else {
             Flow& linked = flow(number);
-            linked.not_before = std::max(linked.not_before, last_end_[static_cast<std::size_t>(queue / 2)] + latency_);
+            linked.not_before = std::max(linked.not_before, end_of(queue, needed) + latency_);
         }
     }
+}
+
+void Fluid::remember_end(QueueNumber receive, std::int64_t first) {
+    if (!cut_through_) {
+        return;
+    }
+    auto& ended = just_ended_[static_cast<std::size_t>(receive / 2)];
+    std::erase_if(ended, [this](const Ended& one) { return one.end + latency_ <= now_; });
+    ended.push_back({first, engines_.at(receive).index, now_});
+}
+
+/// When that step of the receive queue, counted from 1, was over; the start of time where it is usable by now.
+Ticks Fluid::end_of(QueueNumber receive, std::int64_t step) const {
+    for (const Ended& one : just_ended_[static_cast<std::size_t>(receive / 2)]) {
+        if (one.first <= step && step <= one.last) {
+            return one.end;
+        }
+    }
+    return 0;
 }
 
 void Fluid::add_link(FlowNumber number, FlowNumber leader_number) {

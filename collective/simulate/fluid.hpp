@@ -75,6 +75,12 @@ private:
         QueueNumber receive;
         std::int64_t usable;
     };
+    /// Steps first..last of a receive queue, counted from 1, were over at `end`: one receive and empty ones behind it.
+    struct Ended {
+        std::int64_t first;
+        std::int64_t last;
+        Ticks end;
+    };
 
     [[nodiscard]] Flow& flow(FlowNumber number) { return flows_[static_cast<std::size_t>(number)]; }
     [[nodiscard]] const Engine& sender(FlowNumber number) const { return engines_.at(number * 2); }
@@ -91,6 +97,8 @@ private:
     void schedule_next(FlowNumber number);
     void link_up(FlowNumber number);
     void add_link(FlowNumber number, FlowNumber leader);
+    void remember_end(QueueNumber receive, std::int64_t first);
+    [[nodiscard]] Ticks end_of(QueueNumber receive, std::int64_t step) const;
     void meet(FlowNumber number);
     void let_followers_go(FlowNumber leader);
     [[nodiscard]] std::int64_t begun_count(const Engine& receive) const;
@@ -111,7 +119,8 @@ private:
     std::deque<Arrival> arrivals_;      ///< in order of time, as the latency is always the same
     std::size_t next_change_ = 0;       ///< of rates_.changes()
     std::vector<FlowNumber> flow_into_; ///< of each receive queue: the flow it is busy with
-    std::vector<Ticks> last_end_;       ///< of each receive queue
+    /// Of each receive queue, with cut-through: what ended less than a latency ago, in order.
+    std::vector<std::vector<Ended>> just_ended_;
     std::vector<FlowNumber> to_review_;
     Ticks now_ = 0;
 };

@@ -205,6 +205,18 @@ TEST(CutThrough, EmptyStepsBehindTheAwaitedOneDoNotMatter) {
     EXPECT_EQ(makespan(list, fluid(healthy_topology(4), true)), 100);
 }
 
+TEST(CutThrough, ReceivesThatEndLaterDoNotMatter) {
+    // What 1 -> 2 forwards is all usable at 1010, 100 elements later more of the same queue.
+    const FlowList list(3, 2,
+                        {{.from = 0, .to = 1, .slice = {0, 10}},
+                         {.from = 0, .to = 1, .slice = {10, 100}},
+                         {.from = 1, .to = 2, .slice = {0, 10}, .send_after = {1}}});
+    SimulationOptions options = fluid(healthy_topology(3), true);
+    options.flow_latency = Nanoseconds(1000);
+    EXPECT_EQ(trace_of(list, options),
+              (Trace{{{0, 1, 0}, {0, 10}}, {{0, 1, 1}, {10, 110}}, {{1, 2, 0}, {1000, 1010}}}));
+}
+
 TEST(CutThrough, TwoReceivesInProgressBothLimit) {
     // Rank 2 adds up what comes from 0 (rate 1/2) and from 1 (rate 1/4) and forwards the sum at 1/4.
     const FlowList list(4, 2,
