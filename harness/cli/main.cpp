@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <span>
+#include <string_view>
 
 #include <poll.h>
 #include <unistd.h>
@@ -97,6 +100,12 @@ std::string reason_of(const CLI::App& app, const CLI::ParseError& error) {
                        unknown.front());
 }
 
+/// Whether --json is among the words of a command line that is not understood.
+bool asks_for_json(int argc, char** argv) {
+    const std::span words(argv, static_cast<std::size_t>(argc));
+    return std::ranges::any_of(words, [](const char* word) { return std::string_view(word) == "--json"; });
+}
+
 int parse_and_run(int argc, char** argv) {
     CommonOptions common;
     common.command_line = join_command_line(argc, argv);
@@ -130,8 +139,11 @@ int parse_and_run(int argc, char** argv) {
         if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
             return app.exit(error); // --help and --version
         }
-        tell_user(fmt::format("railbreak: {}; see railbreak --help\n", reason_of(app, error)));
-        return static_cast<int>(analyse::ExitCode::kUsage);
+        common.json = asks_for_json(argc, argv);
+        const int exit_code =
+            tell(common, Error(ErrorKind::kUsage, reason_of(app, error)).advise("see railbreak --help"));
+        const Result<void> written = result_written();
+        return written ? exit_code : tell(written.error());
     }
     const int exit_code = action ? action() : static_cast<int>(analyse::ExitCode::kUsage);
     if (const Result<void> written = result_written(); !written) {

@@ -41,7 +41,7 @@ Result<BitRate> read_rate(const std::string& text) {
         return refuse("--rate", rate.error());
     }
     if (rate->bits_per_s() < kLeastRate || rate->bits_per_s() > kMostRate) {
-        return refuse("--rate", fmt::format("{} is no rate of a NIC", text), "1 Mbit/s to 100 Tbit/s");
+        return refuse("--rate", fmt::format("{} is no rate of a NIC", text), "1Mbit/s to 100000Gbit/s");
     }
     return rate;
 }
@@ -81,8 +81,9 @@ Result<collective::PortSlowdown> read_directions(std::string_view entry, std::st
         return collective::PortSlowdown{.send = *both, .receive = *both};
     }
     std::set<std::string_view> seen;
-    while (!text.empty()) {
+    for (bool more = true; more;) {
         const std::string_view part = text.substr(0, text.find('+'));
+        more = part.size() < text.size();
         text.remove_prefix(std::min(text.size(), part.size() + 1));
         const std::string_view direction = part.substr(0, part.find('='));
         if ((direction != "send" && direction != "receive") || direction.size() == part.size() ||
@@ -185,13 +186,12 @@ Result<collective::Topology> read_topology(const PlanArguments& arguments) {
         return refuse("--ranks-per-server", fmt::format("{} ranks in all", ranks),
                       fmt::format("at most {} ranks in all", kMostRanks));
     }
-    if (arguments.nics < 0 || arguments.nics > kMostNics) {
-        return refuse("--nics", fmt::format("{} NICs a server", arguments.nics), fmt::format("1 to {}", kMostNics));
+    if (arguments.nics && (*arguments.nics < 1 || *arguments.nics > kMostNics)) {
+        return refuse("--nics", fmt::format("{} NICs a server", *arguments.nics), fmt::format("1 to {}", kMostNics));
     }
     collective::Topology topology = collective::healthy_topology(static_cast<Rank>(arguments.servers));
     topology.ranks_per_server = static_cast<Rank>(arguments.ranks_per_server);
-    topology.nics_per_server =
-        static_cast<std::int32_t>(arguments.nics != 0 ? arguments.nics : arguments.ranks_per_server);
+    topology.nics_per_server = static_cast<std::int32_t>(arguments.nics.value_or(arguments.ranks_per_server));
     if (!arguments.nvlink.empty()) {
         const Result<Rational> ratio = parse_rational(arguments.nvlink);
         if (!ratio || *ratio == 0 || *ratio > kMostLocalRatio) {
@@ -230,16 +230,34 @@ Result<std::vector<const collective::Algorithm*>> read_algorithms(const std::vec
     return list;
 }
 
+std::string describe(const std::vector<collective::OptionHelp>& options) {
+    std::vector<std::string> list;
+    for (const collective::OptionHelp& option : options) {
+        list.push_back(fmt::format("{} ({})", option.name, option.values));
+    }
+    return list.empty() ? "none" : fmt::format("{}", fmt::join(list, ", "));
+}
+
 Result<void> read_options(const PlanArguments& arguments, PlannerInput& input) {
     if (!arguments.options.empty() && input.algorithms.size() != 1) {
         return refuse("--option", "options are those of one algorithm", "--option together with one --algorithm");
     }
+    std::set<std::string> seen;
     for (const std::string& option : arguments.options) {
         const std::size_t equals = option.find('=');
         if (equals == std::string::npos || equals == 0) {
             return refuse("--option", fmt::format("\"{}\" is not understood", option), "NAME=VALUE");
         }
-        input.request.options.emplace_back(option.substr(0, equals), option.substr(equals + 1));
+        std::string name = option.substr(0, equals);
+        const std::vector<collective::OptionHelp> known = input.algorithms.front()->options();
+        if (std::ranges::find(known, std::string_view(name), &collective::OptionHelp::name) == known.end()) {
+            return refuse("--option", fmt::format("{} has no option \"{}\"", input.algorithms.front()->name(), name),
+                          describe(known));
+        }
+        if (!seen.insert(name).second) {
+            return refuse("--option", fmt::format("{} is there twice", name), "each option once");
+        }
+        input.request.options.emplace_back(std::move(name), option.substr(equals + 1));
     }
     return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,7 @@ namespace railbreak::cli {
 struct PlanArguments {
     std::int64_t servers = 0; ///< 0: not given
     std::int64_t ranks_per_server = 1;
-    std::int64_t nics = 0; ///< 0: as many as ranks
+    std::optional<std::int64_t> nics; ///< empty: as many as ranks
     std::string nvlink;
     std::string bytes;
     std::string rate;

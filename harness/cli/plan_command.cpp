@@ -116,6 +116,10 @@ int run_plan(const CommonOptions& common, const PlanArguments& arguments) {
     if (!evaluation) {
         return tell(common, evaluation.error());
     }
+    const auto& rows = evaluation->choice.rows;
+    if (!input->request.options.empty() && !rows.front().plan) { // what was asked for exactly there is not
+        return tell(common, rows.front().plan.error());
+    }
     if (!arguments.gantt.empty() || !arguments.export_format.empty()) {
         const Result<const collective::PlanRow*> row = row_to_export(evaluation->choice);
         if (!row) {

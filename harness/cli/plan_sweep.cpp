@@ -1,5 +1,6 @@
 #include "harness/cli/plan_sweep.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -50,6 +51,22 @@ Result<Rational> read_value(const Dimension& dimension, std::string_view text) {
     return value;
 }
 
+/// What a range adds: the values have to stay those that the dimension takes.
+Result<Rational> read_step(const Dimension& dimension, std::string_view text) {
+    if (dimension.name == "bytes") {
+        const Result<std::int64_t> elements = read_elements(text);
+        return elements
+                   ? Result<Rational>(Rational(4 * *elements))
+                   : refuse(fmt::format("\"{}\" is no step of bytes", text), "a size of whole elements of 4 bytes");
+    }
+    const Result<Rational> step = parse_rational(text);
+    if (!step || *step <= 0 || (dimension.whole && boost::multiprecision::denominator(*step) != 1)) {
+        return refuse(fmt::format("\"{}\" is no step of {}", text, dimension.name),
+                      dimension.whole ? "a whole number above 0" : "a number above 0");
+    }
+    return step;
+}
+
 /// One value or range, appended to the dimension's values.
 Result<void> read_item(const Dimension& dimension, std::string_view text) {
     const std::size_t dots = text.find("..");
@@ -69,12 +86,19 @@ Result<void> read_item(const Dimension& dimension, std::string_view text) {
     }
     std::optional<Rational> step;
     if (colon != std::string_view::npos) {
-        const Result<Rational> read = parse_rational(rest.substr(colon + 1));
-        const Result<ByteCount> size = parse_byte_count(rest.substr(colon + 1));
-        step = dimension.name == "bytes" && size ? Rational(size->bytes()) : read.value_or(Rational(0));
+        const Result<Rational> read = read_step(dimension, rest.substr(colon + 1));
+        if (!read) {
+            return tl::unexpected(read.error());
+        }
+        step = *read;
     }
-    if (*high < *low || (step && *step <= 0)) {
+    if (*high < *low) {
         return refuse(fmt::format("\"{}\" of {} is no range", text, dimension.name), kForm);
+    }
+    if (*low == 0 && !step) {
+        return refuse(
+            fmt::format("\"{}\" of {} does not get from 0 to {} by doubling", text, dimension.name, high->str()),
+            fmt::format("{}={}:1", dimension.name, text));
     }
     for (Rational value = *low; value <= *high; value = step ? Rational(value + *step) : Rational(2 * value)) {
         dimension.values->push_back(value);
@@ -146,11 +170,17 @@ Result<SweepSpec> parse_sweep(std::string_view text, const collective::PlannerIn
         {"bytes", &spec.bytes, 4, Rational(std::uint64_t{1} << 40), true},
     };
     while (!text.empty()) {
+        if (text.ends_with(',')) {
+            return refuse("nothing follows the last comma", kForm);
+        }
         std::string_view part = next_part(text, ',');
         const std::string_view name = next_part(part, '=');
         const auto dimension = std::ranges::find(dimensions, name, &Dimension::name);
         if (dimension == dimensions.end() || part.empty() || !dimension->values->empty()) {
             return refuse(fmt::format("\"{}\" is not understood, or there twice", name), kForm);
+        }
+        if (part.ends_with('+')) {
+            return refuse(fmt::format("nothing follows the last + of {}", name), kForm);
         }
         while (!part.empty()) {
             if (Result<void> item = read_item(*dimension, next_part(part, '+')); !item) {
@@ -169,6 +199,9 @@ Result<SweepSpec> parse_sweep(std::string_view text, const collective::PlannerIn
     or_else(spec.bytes, Rational(input.request.elements * input.request.element_bytes));
     if (spec.servers.size() * spec.slow.size() * spec.slowdowns.size() * spec.bytes.size() > kMostPoints) {
         return refuse("too many points", fmt::format("{} in all", kMostPoints));
+    }
+    if (*std::ranges::min_element(spec.slow) > *std::ranges::max_element(spec.servers)) {
+        return refuse("more servers would be slow than there are", "m up to p");
     }
     return spec;
 }

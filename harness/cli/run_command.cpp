@@ -98,12 +98,9 @@ int run(CommonOptions& common, const RunArguments& arguments) {
     }
     std::vector<scenarios::Scenario> scenarios;
     for (const std::string& path : arguments.scenarios) {
-        std::optional<scenarios::Scenario> scenario = read_scenario(path); // all are checked before the first runs
+        std::optional<scenarios::Scenario> scenario =
+            read_scenario(common, path); // all are checked before the first runs
         if (!scenario) {
-            if (common.json) {
-                print_error_json(Error(ErrorKind::kInput, fmt::format("{} is no valid scenario", path))
-                                     .advise("railbreak validate --json tells what is wrong where"));
-            }
             return exit_code_of_bad_input();
         }
         scenarios.push_back(std::move(*scenario));

@@ -55,13 +55,17 @@ scenarios::Checked<scenarios::Scenario> load(const std::string& path) {
     return scenarios::load_scenario(text, path, known_algorithms());
 }
 
-std::optional<scenarios::Scenario> read_scenario(const std::string& path) {
+std::optional<scenarios::Scenario> read_scenario(const CommonOptions& common, const std::string& path) {
     scenarios::Checked<scenarios::Scenario> scenario = load(path);
     if (scenario) {
         return std::move(*scenario);
     }
     for (const scenarios::Diagnostic& diagnostic : scenario.error()) {
         tell_user(fmt::format("{}\n", diagnostic.to_line()));
+    }
+    if (common.json) {
+        print_error_json(Error(ErrorKind::kInput, fmt::format("{} is no valid scenario", path))
+                             .advise("railbreak validate --json tells what is wrong where"));
     }
     return std::nullopt;
 }
@@ -82,7 +86,7 @@ bool choose_database(CommonOptions& common) {
     }
     Result<std::filesystem::path> path = record::default_database_path();
     if (!path) {
-        (void)tell(path.error());
+        (void)tell(common, path.error());
         return false;
     }
     common.database = std::move(*path);

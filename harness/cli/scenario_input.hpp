@@ -15,8 +15,9 @@ namespace railbreak::cli {
 [[nodiscard]] scenarios::KnownAlgorithms known_algorithms();
 /// Reads a scenario file, or standard input for "-".
 [[nodiscard]] scenarios::Checked<scenarios::Scenario> load(const std::string& path);
-/// The same; tells every diagnostic on stderr, a line each, when there is something wrong.
-[[nodiscard]] std::optional<scenarios::Scenario> read_scenario(const std::string& path);
+/// The same; tells every diagnostic on stderr, a line each, when there is something wrong. With --json the object of
+/// schema "railbreak-error" is printed, too.
+[[nodiscard]] std::optional<scenarios::Scenario> read_scenario(const CommonOptions& common, const std::string& path);
 /// Empty for a decimal number of 64 bits. CLI11 alone wraps -1 around and cuts what is too large.
 [[nodiscard]] std::string what_is_wrong_with_seed(const std::string& text);
 /// Fills in the default place of the database; tells why there is none and gives false.

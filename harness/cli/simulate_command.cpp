@@ -59,15 +59,15 @@ int simulate_one(const CommonOptions& common, const scenarios::Scenario& scenari
                  const simulate::SimulateOptions& options) {
     const Result<simulate::SimulatedRun> run = simulate::simulate_scenario(scenario, options);
     if (!run) {
-        return tell(run.error());
+        return tell(common, run.error());
     }
     const Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
-        return tell(reader.error());
+        return tell(common, reader.error());
     }
     const Result<record::RunData> data = reader->load_run(run->run_id);
     if (!data) {
-        return tell(data.error());
+        return tell(common, data.error());
     }
     print_result(common.json ? reports::run_json(*data)
                              : reports::run_table(*data, {.colour = wants_colour(STDOUT_FILENO)}));
@@ -80,11 +80,11 @@ int simulate_one(const CommonOptions& common, const scenarios::Scenario& scenari
 int simulate_all(const CommonOptions& common, const SimulateArguments& arguments) {
     const Result<simulate::SimulateOptions> options = options_of(common, arguments);
     if (!options) {
-        return tell(options.error());
+        return tell(common, options.error());
     }
     std::vector<scenarios::Scenario> scenarios;
     for (const std::string& path : arguments.scenarios) {
-        std::optional<scenarios::Scenario> scenario = read_scenario(path); // all are checked before the first is played
+        std::optional<scenarios::Scenario> scenario = read_scenario(common, path); // all checked first
         if (!scenario) {
             return exit_code_of_bad_input();
         }

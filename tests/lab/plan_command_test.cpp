@@ -178,13 +178,14 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "10000000"}, "--servers: 10000000 servers; allowed: 2 to 65536"},
         {{"--servers", "20000", "--ranks-per-server", "64"}, "1280000 ranks in all; allowed: at most 65536"},
         {{"--servers", "4", "--ranks-per-server", "0"}, "--ranks-per-server: 0 ranks; allowed: 1 to 64"},
+        {{"--servers", "4", "--nics", "0"}, "--nics: 0 NICs a server; allowed: 1 to 64"},
         {{"--servers", "4", "--nics", "65"}, "--nics: 65 NICs a server; allowed: 1 to 64"},
         {{"--servers", "4", "--nvlink", "0"}, "--nvlink: \"0\" is no ratio; allowed: "},
         {{"--servers", "4", "--bytes", "0B"}, "--bytes: 0B is no message; allowed: 4B to 1TiB"},
         {{"--servers", "4", "--bytes", "10B"}, "--bytes: 10B is no message"},
         {{"--servers", "4", "--bytes", "2TiB"}, "--bytes: 2TiB is no message"},
         {{"--servers", "4", "--bytes", "lots"}, "--bytes: "},
-        {{"--servers", "4", "--rate", "0bit/s"}, "--rate: 0bit/s is no rate of a NIC; allowed: 1 Mbit/s to"},
+        {{"--servers", "4", "--rate", "0bit/s"}, "--rate: 0bit/s is no rate of a NIC; allowed: 1Mbit/s to"},
         {{"--servers", "4", "--rate", "400"}, "--rate: "},
         {{"--servers", "4", "--rate", "9999999Tbit/s"}, "--rate: "},
         {{"--servers", "4", "--slow", "4:1/2"}, "--slow: there is no host 4; allowed: hosts 0 to 3"},
@@ -195,6 +196,7 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "4", "--slow", "half"}, "--slow: \"half\" is not understood; allowed: HOST:FRACTION"},
         {{"--servers", "4", "--slow", "1:up=1/2"}, "--slow: \"1:up=1/2\" is not understood"},
         {{"--servers", "4", "--slow", "1:send=1/2+send=1/2"}, "is not understood"},
+        {{"--servers", "4", "--slow", "1:send=1/2+"}, "is not understood"},
         {{"--servers", "4", "--dead", "5:0"}, "--dead: there is no host 5; allowed: hosts 0 to 3"},
         {{"--servers", "4", "--dead", "1:1"}, "--dead: \"1:1\" names no NIC; allowed: NICs 0 to 0"},
         {{"--servers", "4", "--dead", "1"}, "--dead: \"1\" is not understood; allowed: HOST:NIC"},
@@ -207,6 +209,12 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "4", "--algorithm", "magic"}, "--algorithm: there is no algorithm \"magic\"; allowed: ring"},
         {{"--servers", "4", "--option", "k=4"}, "--option: options are those of one algorithm"},
         {{"--servers", "4", "--algorithm", "optcc", "--option", "k"}, "--option: \"k\" is not understood"},
+        {{"--servers", "4", "--algorithm", "ring", "--option", "k=4"},
+         "--option: ring has no option \"k\"; allowed: channels (1..4)"},
+        {{"--servers", "4", "--slow", "1:1/2", "--algorithm", "optcc", "--option", "k=0"},
+         "k = \"0\" is not a number of segments; k is"},
+        {{"--servers", "4", "--algorithm", "optcc", "--option", "k=4", "--option", "k=5"},
+         "--option: k is there twice"},
         {{"--servers", "4", "--csv"}, "--csv is for --sweep"},
         {{"--servers", "4", "--slow", "1:1/2", "--sweep", "ell=2"}, "--sweep slows servers itself"},
         {{"--servers", "4", "--export", "pdf"}, "pdf"},
@@ -219,7 +227,13 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--sweep", "p=4,ell=1/2"}, "--sweep: ell = 1/2 is out of range; allowed: 1 to 100"},
         {{"--sweep", "p=16..4"}, "--sweep: \"16..4\" of p is no range"},
         {{"--sweep", "p=2..65536:1"}, "--sweep: p has too many values"},
-        {{"--sweep", "p=4,ell=1..2:0"}, "is no range"},
+        {{"--sweep", "p=4,ell=1..2:0"}, "--sweep: \"0\" is no step of ell; allowed: a number above 0"},
+        {{"--sweep", "p=4..8:1/2"}, "--sweep: \"1/2\" is no step of p; allowed: a whole number above 0"},
+        {{"--sweep", "p=4,bytes=4B..16B:1B"}, "--sweep: \"1B\" is no step of bytes; allowed: a size of whole elements"},
+        {{"--sweep", "p=8,m=0..3"}, "does not get from 0 to 3 by doubling; allowed: m=0..3:1"},
+        {{"--sweep", "p=4,"}, "--sweep: nothing follows the last comma"},
+        {{"--sweep", "p=4+"}, "--sweep: nothing follows the last + of p"},
+        {{"--sweep", "p=4..8,m=9"}, "--sweep: more servers would be slow than there are"},
         {{"--sweep", "p=4,p=8"}, "is not understood, or there twice"},
     };
     for (const Refusal& refusal : refusals) {
@@ -247,6 +261,18 @@ TEST(Plan, AnExportThatFailsLeavesNoFileAndSaysSoInJson) {
     const json error = json::parse(plan({"--servers", "4", "--export", "pdf", "--json"}).out);
     EXPECT_EQ(error["schema"], "railbreak-error");
     EXPECT_EQ(error["kind"], "usage");
+}
+
+TEST(Plan, ACommandLineThatIsNotUnderstoodIsAnErrorInJson) {
+    for (const Words& words : {Words{"--servers", "four"}, Words{"--frobnicate"}, Words{"--servers"}}) {
+        Words with_json = words;
+        with_json.insert(with_json.begin(), "--json");
+        const Finished finished = plan(with_json);
+        EXPECT_EQ(finished.status.code, 64);
+        const json error = json::parse(finished.out, nullptr, false);
+        EXPECT_EQ(error.value("schema", ""), "railbreak-error") << finished.out;
+        EXPECT_THAT(finished.err, HasSubstr("; see railbreak --help"));
+    }
 }
 
 } // namespace
