@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kClusters = 60;
 constexpr Rank kMostRanks = 24;
-constexpr Rank kMostPerServer = 1;
+constexpr Rank kMostPerServer = 4;
 constexpr std::uint64_t kBitsPerSecond = 8'000'000'000; // an element of a byte takes a nanosecond
 
 struct Draw {
