@@ -9,9 +9,9 @@ namespace railbreak::collective::simulation {
 
 namespace {
 
-/// A tied flow's rate is that of its leader, but for rounding: taken for slower because of that it would be let go and
-/// tied again at the same instant, for ever.
-constexpr double kRounding = 1e-12;
+/// Rates that differ by less are equal but for rounding. A flow that is let go and tied again because of that would
+/// never get on.
+constexpr double kRounding = 1e-9;
 
 } // namespace
 
@@ -221,7 +221,7 @@ void Fluid::schedule_next(FlowNumber number) {
         const double gap = leader.moved + link.offset - next.moved;
         const double closing = link.bond == Bond::kHeld ? leader.rate : next.rate - leader.rate;
         const double distance = link.bond == Bond::kHeld ? -gap : gap;
-        if (link.bond != Bond::kTied && closing > 0 && std::max(0.0, distance) / closing < wait) {
+        if (link.bond != Bond::kTied && closing > kRounding * leader.rate && std::max(0.0, distance) / closing < wait) {
             wait = std::max(0.0, distance) / closing;
             meets = static_cast<std::int32_t>(i);
         }
