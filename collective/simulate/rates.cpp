@@ -44,7 +44,7 @@ std::optional<Ticks> after(Ticks start, double ticks) {
     if (!(ticks < static_cast<double>(kEndOfTime - start))) {
         return std::nullopt;
     }
-    return start + static_cast<Ticks>(ticks + 0.5);
+    return start + std::llround(ticks);
 }
 
 } // namespace

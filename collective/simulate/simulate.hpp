@@ -66,9 +66,9 @@ struct SimulationOptions {
     Topology topology;       ///< as many ranks as the schedule
     BitRate healthy_goodput; ///< payload rate of a healthy NIC, one direction; > 0
     std::uint32_t element_bytes = 4;
+    bool cut_through = false;            ///< fluid model only
     Nanoseconds flow_overhead{0};        ///< o
     Nanoseconds flow_latency{0};         ///< L
-    bool cut_through = false;            ///< fluid model only
     std::vector<RateChange> timeline;    ///< in order of time
     std::vector<Nanoseconds> rank_start; ///< when each rank begins; empty: all at 0
     /// Called once for every flow with data, in no particular order across ports. Empty: nobody listens.

@@ -268,9 +268,9 @@ Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std:
                                           .topology = topology(false), // what the faults change is in the timeline
                                           .healthy_goodput = goodput_,
                                           .element_bytes = size_of(context_.plan.workload.dtype),
+                                          .cut_through = context_.options.cut_through,
                                           .flow_overhead = context_.options.flow_overhead,
-                                          .flow_latency = context_.options.flow_latency,
-                                          .cut_through = context_.options.cut_through};
+                                          .flow_latency = context_.options.flow_latency};
     if (damage != Damage::kNone) {
         options.timeline = rate_changes(context_.plan, iteration);
     }

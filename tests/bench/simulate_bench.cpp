@@ -33,9 +33,9 @@ void play(benchmark::State& state, PortModel model) {
     const SimulationOptions options{.model = model,
                                     .topology = one_straggler(ranks, ranks / 3, {8, 7}),
                                     .healthy_goodput = BitRate::bits_per_s(400'000'000'000),
+                                    .cut_through = state.range(4) != 0,
                                     .flow_overhead = Nanoseconds(500),
-                                    .flow_latency = std::chrono::microseconds(state.range(3)),
-                                    .cut_through = state.range(4) != 0};
+                                    .flow_latency = std::chrono::microseconds(state.range(3))};
     std::int64_t flows = 0;
     for (auto _ : state) {
         const Result<SimulationResult> result = simulate(*plan, options);

@@ -55,8 +55,8 @@ double simulated(const OptccParameters& parameters, const std::vector<Rational>&
     const auto result = simulate(*make_optcc(parameters), {.model = model,
                                                            .topology = topology,
                                                            .healthy_goodput = BitRate::bits_per_s(8'000'000'000),
-                                                           .flow_overhead = Nanoseconds(overhead),
-                                                           .cut_through = model == PortModel::kFluid});
+                                                           .cut_through = model == PortModel::kFluid,
+                                                           .flow_overhead = Nanoseconds(overhead)});
     EXPECT_TRUE(result) << (result ? "" : result.error().to_line());
     return result ? static_cast<double>(result->makespan.count()) : -1;
 }

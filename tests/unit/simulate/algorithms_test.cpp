@@ -17,7 +17,7 @@
 namespace railbreak::collective {
 namespace {
 
-constexpr int kClusters = 60;
+constexpr int kClusters = 40;
 constexpr Rank kMostRanks = 24;
 constexpr Rank kMostPerServer = 4;
 constexpr std::uint64_t kBitsPerSecond = 8'000'000'000; // an element of a byte takes a nanosecond
