@@ -28,7 +28,7 @@ struct Span {
 /// lowest acts; a link that is down moves nothing in either direction.
 [[nodiscard]] std::vector<collective::RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t iteration);
 
-/// What the caps that last for the whole degraded phase do to each NIC.
+/// What the faults that last for the whole degraded phase do to each NIC: what plans are made for.
 [[nodiscard]] controller::NicSlowdowns phase_damage(const scenarios::Plan& plan);
 
 /// The record of a fault that acted in the simulation: ordered, applied and seen at `from`, undone at `until`, by the
