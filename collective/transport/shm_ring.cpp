@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 #include <fcntl.h>
@@ -49,16 +48,16 @@ void put(const ShmSegment& segment, std::uint64_t at, std::span<const std::byte>
     std::byte* data = segment.base() + kDataOffset;
     const auto offset = static_cast<std::size_t>(at % kRingBytes);
     const std::size_t first = std::min(bytes.size(), kRingBytes - offset);
-    std::memcpy(data + offset, bytes.data(), first);
-    std::memcpy(data, bytes.data() + first, bytes.size() - first);
+    std::copy_n(bytes.begin(), first, data + offset);
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(first), bytes.size() - first, data);
 }
 
 void get(const ShmSegment& segment, std::uint64_t at, std::span<std::byte> bytes) {
     const std::byte* data = segment.base() + kDataOffset;
     const auto offset = static_cast<std::size_t>(at % kRingBytes);
     const std::size_t first = std::min(bytes.size(), kRingBytes - offset);
-    std::memcpy(bytes.data(), data + offset, first);
-    std::memcpy(bytes.data() + first, data, bytes.size() - first);
+    std::copy_n(data + offset, first, bytes.begin());
+    std::copy_n(data, bytes.size() - first, bytes.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
 Result<std::size_t> filled(std::uint64_t written, std::uint64_t read) {
