@@ -44,7 +44,7 @@ void check_plan(const OptccParameters& parameters) {
     const OptccPlan plan = parameters.plan;
     RB_CHECK(parameters.elements >= 1, "a vector has at least one element");
     RB_CHECK(parameters.segments >= 1, "a plan has at least one segment");
-    RB_CHECK(parameters.stragglers.size() == 1 || (!has_weights(plan) && plan != OptccPlan::kPatterns),
+    RB_CHECK(parameters.stragglers.size() == 1 || (plan != OptccPlan::kLagStar && plan != OptccPlan::kPatterns),
              "this plan is for one straggler");
     RB_CHECK(plan != OptccPlan::kPatterns || parameters.segments % 4 == 0, "the four patterns take four segments");
     RB_CHECK(!parameters.late_first_link || plan == OptccPlan::kUniform,

@@ -21,8 +21,8 @@ enum class OptccPlan : std::uint8_t {
     kUniform,  ///< "u": k equal segments, k+1 phases, for ring and stragglers alike
     kBalanced, ///< "bs": k+1 ring slices and k straggler segments, so that every phase has equal ring work
     kStar,     ///< "star": kUniform, plus chunks that use what a straggler faster than half speed leaves of a pause
-    kLag,      ///< "lag": unequal segments that go up one window after they came down (one straggler)
-    kLagStar,  ///< "lag-star": kLag with star chunks
+    kLag,      ///< "lag": unequal segments that go up one window after they came down (to the slowest straggler)
+    kLagStar,  ///< "lag-star": kLag with star chunks (one straggler)
     kRamp,     ///< "ramp": kLag with segments that grow faster, since the ring reduces first and gathers later
     kPatterns, ///< "abcd": the four interleaved patterns of the OptCC paper (one straggler, k a multiple of 4)
 };

@@ -18,10 +18,10 @@ bool for_one_straggler(OptccPlan plan) {
     switch (plan) {
     case OptccPlan::kUniform:
     case OptccPlan::kBalanced:
-    case OptccPlan::kStar: return false;
+    case OptccPlan::kStar:
     case OptccPlan::kLag:
+    case OptccPlan::kRamp: return false;
     case OptccPlan::kLagStar:
-    case OptccPlan::kRamp:
     case OptccPlan::kPatterns: return true;
     }
     return true;
@@ -88,12 +88,9 @@ private:
         return counts;
     }
 
-    [[nodiscard]] std::vector<OptccPlan> plans(std::size_t count) const {
+    [[nodiscard]] std::vector<OptccPlan> plans() const {
         if (q_.plan) {
             return {*q_.plan};
-        }
-        if (count > 1) {
-            return {OptccPlan::kBalanced, OptccPlan::kUniform};
         }
         return {OptccPlan::kBalanced, OptccPlan::kUniform, OptccPlan::kLag, OptccPlan::kRamp};
     }
@@ -113,6 +110,7 @@ private:
         std::size_t count = 1; ///< of stragglers
         std::int64_t segments = 1;
         double sized_for = 1; ///< times the measured slowdown; matters to plans with unequal segments only
+        double late = 0; ///< slowdown of the slowest straggler that gets segments a phase late; matters to the same
     };
 
     /// A form and its times, for the slowdowns as measured and with the margin.
@@ -129,7 +127,7 @@ private:
     };
 
     [[nodiscard]] Candidate candidate(const Form& form) const {
-        const auto& [plan, count, k, sized_for] = form;
+        const auto& [plan, count, k, sized_for, late] = form;
         Candidate made;
         OptccParameters& p = made.parameters;
         p.servers = q_.cluster.servers;
@@ -147,9 +145,9 @@ private:
         const double slowdown = optcc_visit_slowdown(to_double(q_.slow[0].slowdown) * sized_for, q_.cluster.shared);
         const std::int64_t healthy = q_.cluster.servers - static_cast<std::int64_t>(count);
         if (plan == OptccPlan::kLag || plan == OptccPlan::kLagStar) {
-            p.weights = lag_weights(slowdown, k, healthy);
+            p.weights = lag_weights(slowdown, k, healthy, late * sized_for);
         } else if (plan == OptccPlan::kRamp) {
-            p.weights = ramp_weights(slowdown, k, healthy);
+            p.weights = ramp_weights(slowdown, k, healthy, late * sized_for);
         }
         add_star(p);
         made.program = make_program(p);
@@ -191,7 +189,7 @@ private:
         const OptccCluster measured = cluster(count, 1);
         const OptccCluster careful = cluster(count, kSlowdownMargin);
         for (std::int64_t k = q_.segments.value_or(1); k <= q_.segments.value_or(kMostSegments); ++k) {
-            for (const OptccPlan plan : plans(count)) {
+            for (const OptccPlan plan : plans()) {
                 if (!suits(plan, count, k)) {
                     continue;
                 }
@@ -199,10 +197,15 @@ private:
                     if (sized_for > 1 && !has_unequal_segments(plan)) {
                         continue;
                     }
-                    const Form form{plan, count, k, sized_for};
-                    const Candidate made = candidate(form);
-                    tried.push_back({form, optcc_cost_ns(measured, made.parameters, made.program),
-                                     optcc_cost_ns(careful, made.parameters, made.program)});
+                    for (const bool late : {false, true}) {
+                        if (late && (count == 1 || !has_unequal_segments(plan))) {
+                            continue;
+                        }
+                        const Form form{plan, count, k, sized_for, late ? to_double(q_.slow[1].slowdown) : 0.0};
+                        const Candidate made = candidate(form);
+                        tried.push_back({form, optcc_cost_ns(measured, made.parameters, made.program),
+                                         optcc_cost_ns(careful, made.parameters, made.program)});
+                    }
                 }
             }
         }

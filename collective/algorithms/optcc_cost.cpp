@@ -65,9 +65,9 @@ private:
     }
 
     [[nodiscard]] double pause(std::int64_t f, std::size_t straggler, double slowdown) const {
-        const OptccProgram::Phase& phase = program_.phase(f);
-        return std::max(side(slowdown, range_ns(program_.segments, phase.down), chunk_ns(f - 1, straggler)),
-                        side(slowdown, range_ns(program_.segments, phase.up), chunk_ns(f, straggler)));
+        const std::int64_t up = program_.up(f, program_.late_others && straggler > 0 ? 1 : 0);
+        return std::max(side(slowdown, range_ns(program_.segments, program_.phase(f).down), chunk_ns(f - 1, straggler)),
+                        side(slowdown, range_ns(program_.segments, up), chunk_ns(f, straggler)));
     }
 
     /// Where all flows of the stragglers begin or end, the later ones wait for the first one.

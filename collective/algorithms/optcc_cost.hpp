@@ -9,7 +9,8 @@
 //   with several ranks a server     the local work that is done meanwhile,
 // where c is the slowdown of the slowest rank that stays in the ring. Without overhead and latency, for one lane and
 // slowdowns of at most 2 (one straggler: any) this is the exact time of U, BS and LAG; otherwise it is within some per
-// cent of it.
+// cent of it. Where one of several stragglers gets segments a phase late (LAG, ramp), phases in truth overlap, and
+// few segments may take up to a quarter less than the sum of the phases.
 #pragma once
 
 #include <cstdint>

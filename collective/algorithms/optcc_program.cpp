@@ -71,13 +71,15 @@ std::vector<Program::Range> ranges_of(const std::vector<std::int64_t>& sizes) {
     return ranges;
 }
 
-/// The straggler's side of a plan that lags: phase b+1 brings segment b down and, one window later, up.
-Program lag_visits(const std::vector<std::int64_t>& weights) {
+/// The stragglers' side of a plan that lags: phase b+1 brings segment b down and, one window later, up. Of several
+/// stragglers only the slowest lags by a window, the others by a phase.
+Program lag_visits(const std::vector<std::int64_t>& weights, bool several) {
     Program program;
     program.segments = ranges_of(weights);
     program.scale = program.segments.back().end;
     program.late_first_link = true;
-    program.phases.resize(weights.size() + 2);
+    program.late_others = several;
+    program.phases.resize(weights.size() + (several ? 3 : 2));
     for (std::size_t b = 0; b < weights.size(); ++b) {
         program.phases[b + 1].down = program.phases[b + 1].up = static_cast<std::int64_t>(b);
     }
@@ -85,8 +87,8 @@ Program lag_visits(const std::vector<std::int64_t>& weights) {
 }
 
 /// Phase b reduces segment b, downloads and uploads segment b-1, gathers segment b-2.
-Program lagged(const std::vector<std::int64_t>& weights) {
-    Program program = lag_visits(weights);
+Program lagged(const std::vector<std::int64_t>& weights, bool several) {
+    Program program = lag_visits(weights, several);
     program.units = program.segments;
     for (std::size_t b = 0; b < weights.size(); ++b) {
         program.phases[b].streams[0] = {static_cast<std::int64_t>(b), false};
@@ -97,8 +99,8 @@ Program lagged(const std::vector<std::int64_t>& weights) {
 
 /// The ring reduces ahead as fast as a straggler at half speed leaves it time, and at least the segment that comes
 /// next. Gathering is the mirror image of that: what phase f reduces, phase k+1-f gathers from the other end.
-Program ramp(const std::vector<std::int64_t>& weights) {
-    Program program = lag_visits(weights);
+Program ramp(const std::vector<std::int64_t>& weights, bool several) {
+    Program program = lag_visits(weights, several);
     const std::size_t last = weights.size() + 1;
     std::vector<std::int64_t> reduced = {weights[0]}; // in each phase
     std::int64_t done = weights[0];
@@ -169,8 +171,8 @@ public:
         for (std::size_t u = 0; u < program_.units.size(); ++u) {
             const std::int64_t up = program_.up_phase[at(program_.last_segment[u])];
             const std::int64_t gathered = program_.gathered[u].phase;
-            program_.finished.push_back(
-                gathered == kOptccNone ? kOptccNone : std::max(gathered, up + (program_.late_first_link ? 1 : 0)));
+            program_.finished.push_back(gathered == kOptccNone ? kOptccNone
+                                                               : std::max(gathered, up + program_.up_delay()));
         }
         for (const Event& down : downs_) { // a straggler may hand out its values before the ring uses them
             std::int64_t& from = program_.reduced_from[at(program_.up_ready[at(down.number)].unit)];
@@ -235,14 +237,15 @@ private:
 } // namespace
 
 OptccProgram make_program(const OptccParameters& parameters) {
+    const bool several = parameters.stragglers.size() > 1;
     OptccProgram program;
     switch (parameters.plan) {
     case OptccPlan::kUniform:
     case OptccPlan::kStar: program = uniform(parameters.segments, parameters.late_first_link); break;
     case OptccPlan::kBalanced: program = balanced(parameters.segments); break;
     case OptccPlan::kLag:
-    case OptccPlan::kLagStar: program = lagged(parameters.weights); break;
-    case OptccPlan::kRamp: program = ramp(parameters.weights); break;
+    case OptccPlan::kLagStar: program = lagged(parameters.weights, several); break;
+    case OptccPlan::kRamp: program = ramp(parameters.weights, several); break;
     case OptccPlan::kPatterns: program = four_patterns(parameters.segments); break;
     }
     Waits(program).find();

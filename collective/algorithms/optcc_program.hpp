@@ -60,6 +60,9 @@ struct OptccProgram {
     std::vector<bool> adds_at_straggler;
     /// Link 0 hands each segment up one phase later than the other links.
     bool late_first_link = false;
+    /// Stragglers but the slowest get each segment one phase later than that one. Only the straggler that meets a link
+    /// last can get a section one window after it has come down: it alone finds all downloads of it done by then.
+    bool late_others = false;
 
     std::vector<std::int64_t> reduced_from; ///< per unit: the first phase that uses it; kOptccNone if none reduces it
     std::vector<Ready> gather_ready;        ///< per unit: before its allgather starts
@@ -71,9 +74,16 @@ struct OptccProgram {
     std::vector<std::int64_t> finished;
 
     [[nodiscard]] const Phase& phase(std::int64_t index) const { return phases[static_cast<std::size_t>(index)]; }
+    /// The segment that goes up in a phase `late` phases after its first links.
+    [[nodiscard]] std::int64_t up(std::int64_t index, std::int64_t late) const {
+        return index < late ? kOptccNone : phase(index - late).up;
+    }
+    /// Phases from the first upload of a segment to its last one.
+    [[nodiscard]] std::int64_t up_delay() const { return (late_first_link ? 1 : 0) + (late_others ? 1 : 0); }
 };
 
-/// The program of a plan. Of the parameters it looks at plan, segments, weights and late_first_link.
+/// The program of a plan. Of the parameters it looks at plan, segments, weights, late_first_link and the number of
+/// stragglers.
 [[nodiscard]] OptccProgram make_program(const OptccParameters& parameters);
 
 } // namespace railbreak::collective

@@ -33,7 +33,11 @@ OptccRail::OptccRail(const OptccParameters& parameters)
     : parameters_(parameters), stragglers_(static_cast<std::int64_t>(parameters.stragglers.size())),
       healthy_(parameters.servers - stragglers_), program_(make_program(parameters)),
       layout_(program_, parameters.elements, healthy_, parameters.star_elements, parameters.star_weights),
-      nodes_(at(parameters.servers), 0), star_(!parameters.star_elements.empty()), shapes_{shape(0), shape(1)} {
+      order_(parameters.stragglers), nodes_(at(parameters.servers), 0),
+      star_(!parameters.star_elements.empty()), shapes_{shape(0), shape(1)} {
+    if (program_.late_others) {
+        std::rotate(order_.begin(), order_.begin() + 1, order_.end()); // the slowest meets every link last
+    }
     for (std::int64_t a = 0; a < stragglers_; ++a) {
         nodes_[at(straggler_rank(a))] = -1 - a;
     }
@@ -113,13 +117,6 @@ std::int64_t OptccRail::receive_count(Rank rank, Lane lane) const {
     return make_step(rank_of(wrap(node - 1)), hop(place, node), {});
 }
 
-std::int64_t OptccRail::up_segment(std::int64_t phase, std::int64_t link) const {
-    if (link > 0 || !program_.late_first_link) {
-        return program_.phase(phase).up;
-    }
-    return phase > 0 ? program_.phase(phase - 1).up : kOptccNone;
-}
-
 OptccRail::Cargo OptccRail::hop(const OptccPlace& place, std::int64_t link) const {
     const OptccProgram::Stream& stream = program_.phase(place.phase).streams[at(place.entry)];
     const Stage stage = stream.gather ? Stage::kAllGather : Stage::kReduceScatter;
@@ -136,7 +133,7 @@ OptccRail::Cargo OptccRail::visit_up(std::int64_t phase, std::int64_t entry, std
     if (entry == 1) {
         return {layout_.star_chunk(phase, straggler), Stage::kStarUp, Combine::kReduce};
     }
-    const std::int64_t segment = up_segment(phase, link);
+    const std::int64_t segment = up_segment(phase, link, straggler);
     if (segment == kOptccNone) {
         return {{}, Stage::kUpload, Combine::kCopy};
     }
@@ -200,7 +197,8 @@ Step OptccRail::straggler_send(std::int64_t straggler, const OptccPlace& place) 
 /// The receive steps whose data a send step of a healthy node carries.
 OptccRail::Counts OptccRail::needs(std::int64_t node, const OptccPlace& place) const {
     if (place.kind == Kind::kPause) {
-        const std::int64_t segment = place.entry == 0 ? up_segment(place.phase, wrap(node + 1)) : kOptccNone;
+        const std::int64_t segment =
+            place.entry == 0 ? up_segment(place.phase, wrap(node + 1), place.number) : kOptccNone;
         return segment == kOptccNone ? Counts{} : owned(node, program_.up_ready[at(segment)]);
     }
     const OptccProgram::Stream& stream = program_.phase(place.phase).streams[at(place.entry)];
@@ -237,7 +235,7 @@ OptccRail::Piece OptccRail::reads(Rank rank, Lane lane, std::int64_t index) cons
         if (place.entry == 1) {
             return {kOptccNone, place.phase, place.number};
         }
-        return {program_.up_ready[at(up_segment(place.phase, link))].unit, kOptccNone, link};
+        return {program_.up_ready[at(up_segment(place.phase, link, place.number))].unit, kOptccNone, link};
     }
     const OptccProgram::Stream& stream = program_.phase(place.phase).streams[at(place.entry)];
     if (stream.gather && place.number > 0) {
@@ -256,8 +254,8 @@ PrefixCounts OptccRail::final_after(Rank rank, const Piece& piece) const {
                          : Counts{receives(node, 0).hop_index(gathered.phase, gathered.stream, hop) + 1, 0});
     }
     if (piece.unit != kOptccNone) {
-        const std::int64_t late = program_.late_first_link && piece.part == 0 ? 1 : 0;
-        const std::int64_t phase = program_.up_phase[at(program_.last_segment[at(piece.unit)])] + late;
+        const std::int64_t phase =
+            program_.up_phase[at(program_.last_segment[at(piece.unit)])] + lateness(piece.part, -1 - node);
         return after({0, straggler_receives(-1 - node).visit_index(phase, piece.part, 0) + 1});
     }
     if (node >= 0) {

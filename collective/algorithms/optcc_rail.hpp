@@ -84,7 +84,7 @@ private:
     }
     [[nodiscard]] Rank rank_of(std::int64_t node) const { return ring_[static_cast<std::size_t>(node)]; }
     [[nodiscard]] Rank straggler_rank(std::int64_t straggler) const {
-        return parameters_.stragglers[static_cast<std::size_t>(straggler)];
+        return order_[static_cast<std::size_t>(straggler)];
     }
     /// The straggler `distance` behind the given one, in a circle.
     [[nodiscard]] std::int64_t straggler_behind(std::int64_t straggler, std::int64_t distance) const {
@@ -105,8 +105,15 @@ private:
         return {shapes_[static_cast<std::size_t>(visit_lane())], straggler};
     }
 
-    /// The segment that link `link` hands up in a phase.
-    [[nodiscard]] std::int64_t up_segment(std::int64_t phase, std::int64_t link) const;
+    /// By how many phases an upload comes later than the first ones of its segment.
+    [[nodiscard]] std::int64_t lateness(std::int64_t link, std::int64_t straggler) const {
+        return (program_.late_first_link && link == 0 ? 1 : 0) +
+               (program_.late_others && straggler + 1 < stragglers_ ? 1 : 0);
+    }
+    /// The segment that link `link` hands up to a straggler in a phase.
+    [[nodiscard]] std::int64_t up_segment(std::int64_t phase, std::int64_t link, std::int64_t straggler) const {
+        return program_.up(phase, lateness(link, straggler));
+    }
     [[nodiscard]] Cargo hop(const OptccPlace& place, std::int64_t link) const;
     [[nodiscard]] Cargo visit_up(std::int64_t phase, std::int64_t entry, std::int64_t link,
                                  std::int64_t straggler) const;
@@ -125,6 +132,7 @@ private:
     std::int64_t healthy_;
     OptccProgram program_;
     OptccLayout layout_;
+    std::vector<Rank> order_;         ///< rank of each straggler, in the order of the pauses of a link
     std::vector<Rank> ring_;          ///< rank of each healthy node
     std::vector<std::int64_t> nodes_; ///< node of each rank, or -1-a
     bool star_;

@@ -32,7 +32,7 @@ std::vector<double> mirrored(const std::vector<double>& half, std::int64_t segme
 
 /// Cuts a ramp off at the height at which its ends and its largest segment together cost least.
 std::vector<std::int64_t> best_plateau(const std::vector<double>& half, double slowdown, std::int64_t segments,
-                                       std::int64_t healthy) {
+                                       std::int64_t healthy, double late) {
     const auto h = static_cast<double>(healthy);
     std::int64_t best = 0;
     double least = 0;
@@ -40,7 +40,7 @@ std::vector<std::int64_t> best_plateau(const std::vector<double>& half, double s
     for (std::int64_t top = 0; top < static_cast<std::int64_t>(half.size()); ++top) {
         const double height = half[static_cast<std::size_t>(top)];
         const double total = 2 * ramp + static_cast<double>(segments - 2 * top) * height;
-        const double cost = (2 * (h - 1) * half[0] + slowdown * height) / total;
+        const double cost = (2 * (h - 1) * half[0] + (slowdown + h * late) * height) / total;
         if (top == 0 || cost < least) {
             least = cost;
             best = top;
@@ -52,7 +52,7 @@ std::vector<std::int64_t> best_plateau(const std::vector<double>& half, double s
 
 } // namespace
 
-std::vector<std::int64_t> lag_weights(double slowdown, std::int64_t segments, std::int64_t healthy) {
+std::vector<std::int64_t> lag_weights(double slowdown, std::int64_t segments, std::int64_t healthy, double late) {
     const double angle = std::numbers::pi / static_cast<double>(segments + 1);
     const double allowance = 1e-12;
     if (slowdown <= 2 * std::cos(angle) + allowance) {
@@ -71,16 +71,16 @@ std::vector<std::int64_t> lag_weights(double slowdown, std::int64_t segments, st
         }
         half.push_back(next);
     }
-    return best_plateau(half, slowdown, segments, healthy);
+    return best_plateau(half, slowdown, segments, healthy, late);
 }
 
-std::vector<std::int64_t> ramp_weights(double slowdown, std::int64_t segments, std::int64_t healthy) {
+std::vector<std::int64_t> ramp_weights(double slowdown, std::int64_t segments, std::int64_t healthy, double late) {
     const double growth = std::max(2.0, slowdown);
     std::vector<double> half = {1};
     while (static_cast<std::int64_t>(half.size()) < (segments + 1) / 2 && half.back() * growth < kMostGrowth) {
         half.push_back(half.back() * growth);
     }
-    return best_plateau(half, growth, segments, healthy);
+    return best_plateau(half, growth, segments, healthy, late);
 }
 
 std::vector<std::int64_t> lag_star_weights(double slowdown, const std::vector<std::int64_t>& weights) {

@@ -10,14 +10,17 @@
 
 namespace railbreak::collective {
 
-/// Relative sizes n_0..n_{k-1} of a lagged plan for one straggler. While slowdown <= 2 cos(pi/(k+1)) a sine, for which
+/// Relative sizes n_0..n_{k-1} of a lagged plan. While slowdown <= 2 cos(pi/(k+1)) a sine, for which
 /// l n_b <= n_{b-1} + n_{b+1} everywhere: the ring is never kept waiting. Above, a ramp n_{b+1} = l n_b - n_{b-1}, its
 /// mirror image, and between them as many segments of the largest size as is best with `healthy` ranks: a large segment
-/// costs time too, because the straggler's last flow on a link is as long as one. k >= 1.
-[[nodiscard]] std::vector<std::int64_t> lag_weights(double slowdown, std::int64_t segments, std::int64_t healthy);
+/// costs time too, because the straggler's last flow on a link is as long as one. k >= 1. `late`: 0, or the slowdown of
+/// another straggler that gets segments a phase late and whose time counts: its work is larger by the largest segment.
+[[nodiscard]] std::vector<std::int64_t> lag_weights(double slowdown, std::int64_t segments, std::int64_t healthy,
+                                                    double late = 0);
 
 /// The same for a ramp plan, whose ring does nothing but reduce at first: sizes grow by the factor max(2, slowdown).
-[[nodiscard]] std::vector<std::int64_t> ramp_weights(double slowdown, std::int64_t segments, std::int64_t healthy);
+[[nodiscard]] std::vector<std::int64_t> ramp_weights(double slowdown, std::int64_t segments, std::int64_t healthy,
+                                                     double late = 0);
 
 /// Star chunks of a lagged plan, in the unit of its weights, that fit into what the straggler has left: one more than
 /// there are segments.

@@ -136,6 +136,27 @@ TEST(OptccCost, IsCloseForEveryPlan) {
     }
 }
 
+TEST(OptccCost, IsNotTooLowForUnequalSegmentsAndSeveralStragglers) {
+    // Too high by up to a quarter where phases overlap: few segments, and stragglers that the links do not hold up.
+    for (const Rank ranks : {8, 16}) {
+        for (const std::int64_t overhead : {0, 100'000}) {
+            for (const std::int64_t k : {3, 4, 8, 16}) {
+                for (const auto& texts : std::vector<std::vector<const char*>>{
+                         {"2", "2"}, {"2", "8/7"}, {"3/2", "8/7"}, {"3", "3"}, {"2", "2", "8/7"}}) {
+                    for (const OptccPlan plan : {OptccPlan::kLag, OptccPlan::kRamp}) {
+                        const OptccParameters wanted = plan_of(ranks, plan, k, texts.size());
+                        const auto ells = rationals(texts);
+                        const double ratio = model(wanted, ells, overhead) / simulated(wanted, ells, overhead);
+                        EXPECT_GE(ratio, 0.97) << to_string(plan) << " p=" << ranks << " k=" << k << " l=" << texts[1];
+                        EXPECT_LE(ratio, k < 8 ? 1.25 : 1.1)
+                            << to_string(plan) << " p=" << ranks << " k=" << k << " l=" << texts[1];
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST(OptccCost, CountsLocalWork) {
     for (const Rational& ratio : {Rational(8), Rational(1), Rational(1, 3)}) {
         for (const OptccPlan plan : {OptccPlan::kUniform, OptccPlan::kBalanced}) {
@@ -274,6 +295,20 @@ TEST(Choice, SeveralStragglersGetBalancedPlansUpToWhatTheyCover) {
     OptccQuestion forced = question(16, {"3", "3"}, 1e9, 1e4);
     forced.late_first_link = false;
     EXPECT_FALSE(choose_optcc(forced)->parameters.late_first_link);
+}
+
+TEST(Choice, SeveralStragglersOfWhichOneHasHalfItsSpeedGetUnequalSegments) {
+    for (const Rank ranks : {16, 32, 64}) {
+        OptccQuestion asked = question(ranks, {"2", "8/7"}, 4.3e7, 500);
+        asked.cluster.latency_ns = 3000;
+        const auto chosen = choose_optcc(asked);
+        ASSERT_TRUE(chosen.has_value());
+        EXPECT_EQ(chosen->parameters.stragglers.size(), 2U);
+        EXPECT_TRUE(chosen->parameters.plan == OptccPlan::kLag || chosen->parameters.plan == OptccPlan::kRamp)
+            << to_string(chosen->parameters.plan);
+        asked.plan = OptccPlan::kUniform;
+        EXPECT_LE(chosen->predicted_ns, 0.99 * choose_optcc(asked)->predicted_ns) << ranks;
+    }
 }
 
 TEST(Choice, TwoHealthyServersAreLeft) {

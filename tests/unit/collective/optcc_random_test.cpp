@@ -20,7 +20,7 @@ public:
         OptccParameters p;
         p.servers = static_cast<Rank>(number(3, 14));
         p.plan = static_cast<OptccPlan>(number(0, static_cast<std::int64_t>(OptccPlan::kPatterns)));
-        const bool several = p.plan <= OptccPlan::kStar;
+        const bool several = p.plan != OptccPlan::kLagStar && p.plan != OptccPlan::kPatterns;
         draw_stragglers(p, several ? number(1, std::min(6, p.servers - 2)) : 1);
         p.elements = number(1, number(0, 2) == 0 ? 40 : 3000);
         p.segments = p.plan == OptccPlan::kPatterns ? 4 * number(1, 2) : number(1, 8);

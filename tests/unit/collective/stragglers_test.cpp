@@ -154,6 +154,31 @@ TEST(Stragglers, ALateFirstLinkSavesTimeWhenPhasesOverlap) {
     EXPECT_EQ(plan_time(wanted, ells), Rational(105, 32));
 }
 
+TEST(Stragglers, UnequalSegmentsSaveAThirdOrMoreOfWhatEqualOnesLose) {
+    // What remains above the limit of many segments, with 15 of them: head and tail of one small segment, and what the
+    // milder straggler, a phase late, adds.
+    for (const Rank ranks : {16, 32}) {
+        for (const auto& texts :
+             std::vector<std::vector<const char*>>{{"2", "8/7"}, {"2", "4/3"}, {"2", "8/7", "8/7"}}) {
+            const Slowdowns ells = slowdowns(texts);
+            const Rational limit = bounds::queues_limit(ranks, ells);
+            OptccParameters wanted = parameters(ranks, ells.size(), OptccPlan::kUniform, 15);
+            const Rational equal = plan_time(wanted, ells);
+            for (const OptccPlan plan : {OptccPlan::kLag, OptccPlan::kRamp}) {
+                wanted.plan = plan;
+                wanted.weights = plan == OptccPlan::kLag
+                                     ? std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3, 2, 1}
+                                     : std::vector<std::int64_t>{1, 2, 4, 5, 5, 5, 5, 5, 5, 5, 5, 5, 4, 2, 1};
+                wanted.elements = (ranks - static_cast<Rank>(ells.size())) *
+                                  std::accumulate(wanted.weights.begin(), wanted.weights.end(), std::int64_t{0});
+                const Rational time = plan_time(wanted, ells);
+                EXPECT_GE(time, limit) << to_string(plan) << " p=" << ranks;
+                EXPECT_LE(3 * (time - limit), 2 * (equal - limit)) << to_string(plan) << " p=" << ranks;
+            }
+        }
+    }
+}
+
 TEST(Stragglers, StarsLieBetweenTheBoundAndTheirWindows) {
     for (const auto& texts : std::vector<std::vector<const char*>>{
              {"8/7", "8/7"}, {"3/2", "8/7"}, {"2", "2"}, {"2", "4/3", "8/7"}, {"4/3", "4/3", "4/3", "4/3"}}) {
@@ -208,6 +233,15 @@ std::vector<OptccParameters> variants(Rank ranks, std::size_t stragglers, std::i
             }
             list.push_back(wanted);
             wanted.star_elements.back() = 0;
+            list.push_back(wanted);
+            wanted.star_elements.clear();
+        }
+        for (const OptccPlan plan : {OptccPlan::kLag, OptccPlan::kRamp}) {
+            wanted.plan = plan;
+            wanted.weights = {};
+            for (std::int64_t b = 0; b < segments; ++b) {
+                wanted.weights.push_back(1 + 2 * std::min(b, segments - 1 - b));
+            }
             list.push_back(wanted);
         }
     }
