@@ -37,7 +37,7 @@ void play(benchmark::State& state, PortModel model) {
                                     .flow_overhead = Nanoseconds(500),
                                     .flow_latency = std::chrono::microseconds(state.range(3))};
     std::int64_t flows = 0;
-    for (auto _ : state) {
+    while (state.KeepRunning()) {
         const Result<SimulationResult> result = simulate(*plan, options);
         if (!result) {
             state.SkipWithError(result.error().to_line().c_str());

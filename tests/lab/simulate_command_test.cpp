@@ -34,30 +34,30 @@ faults:
 
 class Simulate : public testing::Test {
 protected:
-    Simulate() { std::ofstream(scenario_) << kScenario; }
+    Simulate() { std::ofstream(scenario) << kScenario; }
     Finished run(std::vector<std::string> words) {
         words.insert(words.begin(), "simulate");
-        return run_railbreak(home_.path(), words);
+        return run_railbreak(home.path(), words);
     }
 
-    TemporaryFolder home_;
-    std::string scenario_ = (home_.path() / "scenario.yaml").string();
+    TemporaryFolder home;
+    std::string scenario = (home.path() / "scenario.yaml").string();
 };
 
 TEST_F(Simulate, ReportsLikeARun) {
-    const Finished simulated = run({scenario_, "--json"});
+    const Finished simulated = run({scenario, "--json"});
     EXPECT_EQ(simulated.status.code, 0) << simulated.err;
     const json report = json::parse(simulated.out, nullptr, false);
     EXPECT_EQ(report["verdict"], "pass");
     EXPECT_EQ(report["run"]["backend"], "sim");
     EXPECT_EQ(report["run"]["environment"]["cut_through"], true);
-    const Finished again = run_railbreak(home_.path(), {"report", "latest", "--json"});
+    const Finished again = run_railbreak(home.path(), {"report", "latest", "--json"});
     EXPECT_EQ(again.out, simulated.out) << "what simulate prints is what the database holds";
-    EXPECT_THAT(run_railbreak(home_.path(), {"list"}).out, HasSubstr("slow-port"));
+    EXPECT_THAT(run_railbreak(home.path(), {"list"}).out, HasSubstr("slow-port"));
 }
 
 TEST_F(Simulate, PlaysEveryScenarioItIsGiven) {
-    const Finished finished = run({scenario_, scenario_, "--model", "exclusive"});
+    const Finished finished = run({scenario, scenario, "--model", "exclusive"});
     EXPECT_EQ(finished.status.code, 0) << finished.err;
     const std::size_t first = finished.out.find("VERDICT pass");
     EXPECT_NE(first, std::string::npos);
@@ -71,11 +71,11 @@ TEST_F(Simulate, WrongInputIsToldInOneLine) {
         std::string told;
     };
     for (const Case& wrong : std::vector<Case>{{{}, "SCENARIO is required"},
-                                               {{scenario_, "--model", "wet"}, "wet not in {fluid,exclusive}"},
-                                               {{scenario_, "--latency", "5"}, "\"5\" is not a duration"},
-                                               {{scenario_, "--overhead", "2h"}, "--overhead"},
-                                               {{scenario_, "--overhead", "90min"}, "at most an hour"},
-                                               {{scenario_, "--seed", "-1"}, "is no seed"},
+                                               {{scenario, "--model", "wet"}, "wet not in {fluid,exclusive}"},
+                                               {{scenario, "--latency", "5"}, "\"5\" is not a duration"},
+                                               {{scenario, "--overhead", "2h"}, "--overhead"},
+                                               {{scenario, "--overhead", "90min"}, "at most an hour"},
+                                               {{scenario, "--seed", "-1"}, "is no seed"},
                                                {{"/nowhere.yaml"}, "cannot read the file"}}) {
         const Finished finished = run(wrong.words);
         EXPECT_EQ(finished.status.code, 64) << wrong.told;

@@ -33,10 +33,11 @@ struct Draw {
 /// Up to 24 ranks on servers with up to 4 ranks and NICs, up to 4 servers up to 6 times slower, some in one direction.
 Topology random_topology(Draw& draw) {
     Topology topology;
-    topology.ranks_per_server = static_cast<Rank>(draw.between(1, kMostPerServer));
+    const std::int64_t per_server = std::clamp<std::int64_t>(draw.between(1, kMostPerServer), 1, kMostPerServer);
+    topology.ranks_per_server = static_cast<Rank>(per_server);
     topology.nics_per_server = static_cast<std::int32_t>(draw.between(1, topology.ranks_per_server));
     topology.local_ratio = draw.between(0, 12);
-    const auto servers = draw.between(2, std::max<std::int64_t>(2, kMostRanks / topology.ranks_per_server));
+    const auto servers = draw.between(2, std::max<std::int64_t>(2, kMostRanks / per_server));
     topology.servers.resize(static_cast<std::size_t>(servers));
     for (std::int64_t slow = draw.between(0, std::min<std::int64_t>(4, servers)); slow > 0; --slow) {
         PortSlowdown& port = topology.servers[static_cast<std::size_t>(draw.between(0, servers - 1))];

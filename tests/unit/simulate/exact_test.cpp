@@ -101,7 +101,7 @@ TEST(SimulateExact, MatchesTheClosedFormsOnAGrid) {
 
 TEST(SimulateExact, RingIsAsSlowAsItsSlowestPort) {
     for (const Rank ranks : {2, 3, 5, 8}) {
-        const auto ring = make_ring(ranks, ranks * 10);
+        const auto ring = make_ring(ranks, std::int64_t{10} * ranks);
         EXPECT_EQ(time_over_n(*ring, 0, {8, 7}), bounds::degraded_ring<Rational>(ranks, {8, 7}));
         EXPECT_EQ(time_over_n(*ring, ranks - 1, 3), bounds::degraded_ring<Rational>(ranks, 3));
     }

@@ -27,7 +27,7 @@ class FlowList final : public Schedule {
 public:
     FlowList(Rank ranks, Lane lanes, const std::vector<ListedFlow>& flows, Rank ranks_per_server = 1)
         : ranks_(ranks), lanes_(lanes), ranks_per_server_(ranks_per_server),
-          sends_(static_cast<std::size_t>(ranks * lanes)), receives_(sends_.size()) {
+          sends_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(lanes)), receives_(sends_.size()) {
         for (const ListedFlow& flow : flows) {
             add_send(flow.from, flow.lane, {.peer = flow.to, .slice = flow.slice, .after = flow.send_after});
             add_receive(flow.to, flow.lane, {.peer = flow.from, .slice = flow.slice, .after = flow.receive_after});
@@ -61,7 +61,7 @@ public:
 
 private:
     [[nodiscard]] std::size_t number(Rank rank, Lane lane) const {
-        return static_cast<std::size_t>(rank * lanes_ + lane);
+        return static_cast<std::size_t>(rank) * static_cast<std::size_t>(lanes_) + static_cast<std::size_t>(lane);
     }
 
     Rank ranks_;

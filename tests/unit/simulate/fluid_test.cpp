@@ -13,7 +13,6 @@ namespace {
 
 using test::FlowList;
 using test::makespan;
-using test::Times;
 using test::Trace;
 using testing::HasSubstr;
 

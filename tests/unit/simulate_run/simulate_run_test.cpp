@@ -213,7 +213,7 @@ TEST(SimulateRun, CostsOfFlowsCount) {
                                                         .cut_through = false,
                                                         .flow_overhead = std::chrono::microseconds(10),
                                                         .flow_latency = std::chrono::microseconds(90)});
-    const std::int64_t hops = 2 * 7;
+    const std::int64_t hops = 14;
     // A hop of the ring waits for the data of the one before: 14 overheads and latencies in all.
     EXPECT_NEAR(static_cast<double>(time_of(dear, "ring", "steady", 1)),
                 static_cast<double>(time_of(free, "ring", "steady", 1) + hops * 100'000), 2);
