@@ -74,45 +74,64 @@ bool usable(const PlannerInput& input, const PlanRow& row) {
     return row.plan && row.careful && (input.model == PortModel::kFluid || input.simulate || !row.shares_ports);
 }
 
+/// By the times that were asked for; those of flows that share ports only where there are no others.
+bool has_usable(const PlannerInput& input, const Choice& choice) {
+    return std::ranges::any_of(choice.rows, [&](const PlanRow& row) { return usable(input, row); });
+}
+
+/// What the margin costs where the slowdowns are just as stated; empty when it is not worth a word.
+std::string said_as_stated(const Choice& choice, const std::vector<std::size_t>& rows) {
+    const auto time = [&](std::size_t i) { return choice.rows[i].time(); };
+    const std::size_t fastest = *std::ranges::min_element(rows, {}, time);
+    const Nanoseconds chosen = time(*choice.recommended);
+    if (static_cast<double>(time(fastest).count()) >= kWorthWhile * static_cast<double>(chosen.count())) {
+        return "";
+    }
+    return fmt::format("; with slow ports just as stated {} takes {}, and this {}", choice.rows[fastest].algorithm,
+                       railbreak::to_string(time(fastest)), railbreak::to_string(chosen));
+}
+
+/// Why the row with the least careful time is recommended, or the ring instead of it.
+std::string said_why(const PlannerInput& input, const Choice& choice, std::size_t best,
+                     std::optional<std::size_t> ring) {
+    const double margin = kSlowdownMargin;
+    const char* how = input.simulate ? "simulated" : "predicted";
+    if (choice.recommended != ring) {
+        return fmt::format("the least time {} with slow ports {} times slower than stated: {}{}", how, margin,
+                           railbreak::to_string(*choice.rows[best].careful),
+                           ring ? fmt::format(", the ring {}", railbreak::to_string(*choice.rows[*ring].careful)) : "");
+    }
+    return best == ring
+               ? fmt::format("nothing is {} to be faster than the ring, even with slow ports {} times slower "
+                             "than stated",
+                             how, margin)
+               : fmt::format("{} is {} to gain less than {:.0f} %, with slow ports {} times slower than stated",
+                             choice.rows[best].algorithm, how, 100 * (1 - kWorthWhile), margin);
+}
+
 /// The least careful time, unless the ring is nearly as good: fewer, longer flows need less luck.
 void recommend(const PlannerInput& input, Choice& choice) {
-    std::optional<std::size_t> best;
+    const bool any = has_usable(input, choice);
+    std::vector<std::size_t> rows;
     std::optional<std::size_t> ring;
     for (std::size_t i = 0; i < choice.rows.size(); ++i) {
         const PlanRow& row = choice.rows[i];
-        if (!usable(input, row)) {
-            continue;
-        }
-        if (row.algorithm == kRing) {
-            ring = i;
-        }
-        if (!best || *row.careful < *choice.rows[*best].careful) {
-            best = i;
+        if (any ? usable(input, row) : row.plan && row.careful) {
+            rows.push_back(i);
+            ring = row.algorithm == kRing ? i : ring;
         }
     }
-    if (!best) {
+    if (rows.empty()) {
         choice.why = "no algorithm applies";
         return;
     }
-    const double margin = kSlowdownMargin;
-    const char* how = input.simulate ? "simulated" : "predicted";
-    const auto least = static_cast<double>(choice.rows[*best].careful->count());
-    if (!ring || least < kWorthWhile * static_cast<double>(choice.rows[*ring].careful->count())) {
-        choice.recommended = best;
-        choice.why =
-            fmt::format("the least time {} with slow ports {} times slower than stated: {}{}", how, margin,
-                        railbreak::to_string(*choice.rows[*best].careful),
-                        ring ? fmt::format(", the ring {}", railbreak::to_string(*choice.rows[*ring].careful)) : "");
-        return;
-    }
-    choice.recommended = ring;
-    choice.why =
-        best == ring
-            ? fmt::format("nothing is {} to be faster than the ring, even with slow ports {} times slower than "
-                          "stated",
-                          how, margin)
-            : fmt::format("{} is {} to gain less than {:.0f} %, with slow ports {} times slower than stated",
-                          choice.rows[*best].algorithm, how, 100 * (1 - kWorthWhile), margin);
+    const std::size_t best =
+        *std::ranges::min_element(rows, {}, [&](std::size_t i) { return *choice.rows[i].careful; });
+    const auto least = static_cast<double>(choice.rows[best].careful->count());
+    const bool leave_ring = !ring || least < kWorthWhile * static_cast<double>(choice.rows[*ring].careful->count());
+    choice.recommended = leave_ring ? best : *ring;
+    choice.why = said_why(input, choice, best, ring) + said_as_stated(choice, rows) +
+                 (any ? "" : "; roughly, since flows share ports in all that apply");
 }
 
 /// Time that the algorithm predicts for a message of that size, in nanoseconds; infinite when it does not apply.
@@ -150,12 +169,39 @@ Result<Nanoseconds> simulated(const Schedule& schedule, const SimulationOptions&
     return simulate(schedule, options).map([](const SimulationResult& result) { return result.makespan; });
 }
 
+std::int64_t flows_of(const Schedule& schedule) {
+    std::int64_t flows = 0;
+    for (Rank rank = 0; rank < schedule.ranks(); ++rank) {
+        for (Lane lane = 0; lane < schedule.lanes(); ++lane) {
+            flows += schedule.send_count(rank, lane);
+        }
+    }
+    return flows;
+}
+
+/// Before the first of them is simulated, since that may take a while.
+Result<void> check_flows(const Choice& choice) {
+    for (const PlanRow& row : choice.rows) {
+        const std::int64_t flows = row.plan ? flows_of(*row.plan->schedule) : 0;
+        if (flows > kTooManyFlows) {
+            return fail(Error(ErrorKind::kInput, fmt::format("{} has {} flows, more than the {} that are simulated",
+                                                             row.plan->schedule->name(), flows, kTooManyFlows))
+                            .advise("predict without simulating, or ask for algorithms with fewer flows"));
+        }
+    }
+    return {};
+}
+
 void simulate_rows(const PlannerInput& input, Choice& choice) {
     const SimulationOptions stated = simulation_of(input);
     SimulationOptions careful = stated;
     careful.topology = with_margin(input.request).topology;
     for (PlanRow& row : choice.rows) {
         if (row.plan) {
+            const std::int64_t flows = flows_of(*row.plan->schedule);
+            if (flows > kManyFlows && input.on_long_simulation) {
+                input.on_long_simulation(*row.plan->schedule, flows);
+            }
             row.simulated = simulated(*row.plan->schedule, stated);
             const Result<Nanoseconds> slower = simulated(*row.plan->schedule, careful);
             row.careful = slower ? std::optional(*slower) : std::nullopt;
@@ -173,7 +219,7 @@ std::optional<Nanoseconds> healthy_ring(const PlannerInput& input) {
     if (!plan) {
         return std::nullopt;
     }
-    if (!input.simulate) {
+    if (!input.simulate || flows_of(*plan->schedule) > kTooManyFlows) {
         return plan->predicted;
     }
     const Result<Nanoseconds> time = simulated(*plan->schedule, simulation_of(healthy));
@@ -240,6 +286,9 @@ Result<Choice> choose(const PlannerInput& input) {
         choice.rows.push_back(make_row(relative, *algorithm, careful));
     }
     if (input.simulate) {
+        if (Result<void> fine = check_flows(choice); !fine) {
+            return tl::unexpected(fine.error());
+        }
         simulate_rows(input, choice);
     }
     recommend(input, choice);

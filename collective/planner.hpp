@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,13 @@ struct PlannerInput {
     /// Entries of the registry, never null. "auto" stands for the planner itself and is not among them.
     std::vector<const Algorithm*> algorithms;
     bool simulate = false; ///< also run each schedule on the port model, and recommend by that
+    /// Called before a schedule is simulated that many flows make long (kManyFlows). Empty: nobody listens.
+    std::function<void(const Schedule& schedule, std::int64_t flows)> on_long_simulation;
 };
+
+/// Flows of a schedule whose simulation takes seconds, and of one that is not simulated at all.
+inline constexpr std::int64_t kManyFlows = 100'000;
+inline constexpr std::int64_t kTooManyFlows = 20'000'000;
 
 /// Every algorithm of this build but "auto".
 [[nodiscard]] std::vector<const Algorithm*> plannable_algorithms();
@@ -51,12 +58,13 @@ struct PlanRow {
 struct Choice {
     std::vector<PlanRow> rows;              ///< one per algorithm, in their order
     std::optional<std::size_t> recommended; ///< row
-    std::string why;                        ///< one sentence: why that row, or why none
+    /// One sentence: why that row, or why none; and which row would be faster if the slowdowns are just as stated.
+    std::string why;
 };
 
 /// Plans with every algorithm, simulates if asked to, and compares. That an algorithm does not apply is no error, it is
 /// said in its row. Errors (kInput): fewer than two servers, no ranks, no elements, no rate, a slowdown below 1, a
-/// server without a NIC.
+/// server without a NIC; a schedule of more than kTooManyFlows to simulate.
 [[nodiscard]] Result<Choice> choose(const PlannerInput& input);
 
 /// Everything the planner finds out.
@@ -65,7 +73,8 @@ struct Evaluation {
     std::vector<Bound> fluid;
     Nanoseconds vector_time{0}; ///< n: a healthy NIC for the whole vector, one direction
     Nanoseconds bound_time{0};  ///< the binding bound of the input's model
-    /// The ring before anything was slow; simulated when asked for, else predicted. Empty: there is no ring for this.
+    /// The ring before anything was slow; simulated when asked for and not too long, else predicted. Empty: there is no
+    /// ring for this.
     std::optional<Nanoseconds> healthy_ring;
     Choice choice;
 };

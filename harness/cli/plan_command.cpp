@@ -15,6 +15,10 @@ namespace railbreak::cli {
 
 namespace {
 
+void tell_of_simulation(const collective::Schedule& schedule, std::int64_t flows) {
+    tell_user(fmt::format("railbreak: simulating {} flows of {}\n", flows, schedule.name()));
+}
+
 int run_sweep(const CommonOptions& common, PlanArguments arguments) {
     if (!arguments.slow.empty() || !arguments.dead.empty()) {
         return tell(common, Error(ErrorKind::kUsage, "--sweep slows servers itself, which --slow and --dead contradict")
@@ -23,10 +27,11 @@ int run_sweep(const CommonOptions& common, PlanArguments arguments) {
     if (arguments.servers == 0) {
         arguments.servers = 2; // replaced by the sweep's
     }
-    const Result<collective::PlannerInput> input = read_plan_arguments(arguments);
+    Result<collective::PlannerInput> input = read_plan_arguments(arguments);
     if (!input) {
         return tell(common, input.error());
     }
+    input->on_long_simulation = tell_of_simulation;
     const Result<SweepSpec> spec = parse_sweep(arguments.sweep, *input);
     if (!spec) {
         return tell(common, spec.error());
@@ -108,10 +113,11 @@ int run_plan(const CommonOptions& common, const PlanArguments& arguments) {
     if (!arguments.sweep.empty()) {
         return run_sweep(common, arguments);
     }
-    const Result<collective::PlannerInput> input = read_plan_arguments(arguments);
+    Result<collective::PlannerInput> input = read_plan_arguments(arguments);
     if (!input) {
         return tell(common, input.error());
     }
+    input->on_long_simulation = tell_of_simulation;
     const Result<collective::Evaluation> evaluation = collective::evaluate(*input);
     if (!evaluation) {
         return tell(common, evaluation.error());

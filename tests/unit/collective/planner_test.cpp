@@ -50,6 +50,39 @@ TEST(Planner, RecommendsTheRingForAHealthyCluster) {
     }
 }
 
+TEST(Planner, SaysWhoIsFasterIfTheSlowdownIsJustAsStated) {
+    PlannerInput input = input_for(one_straggler(3, 0, Rational(8, 7)));
+    input.algorithms = {*find_algorithm("ring"), *find_algorithm("optcc-abcd")};
+    const Evaluation evaluation = evaluated(input);
+    EXPECT_EQ(recommended(evaluation.choice), "optcc-abcd");
+    EXPECT_LT(evaluation.choice.rows[0].time(), evaluation.choice.rows[1].time());
+    EXPECT_THAT(evaluation.choice.why, HasSubstr("; with slow ports just as stated ring takes "));
+}
+
+TEST(Planner, WhereFlowsShareThePortsOfAllThatAppliesThatIsSaid) {
+    Topology topology = healthy_topology(4);
+    topology.ranks_per_server = topology.nics_per_server = 2;
+    topology.servers[1] = {.send = 2, .receive = 2, .failed_nics = 1};
+    topology.servers[3] = {.send = 2, .receive = 2, .failed_nics = 2};
+    PlannerInput input = input_for(topology);
+    input.algorithms = plannable_algorithms();
+    const Evaluation evaluation = evaluated(input);
+    EXPECT_EQ(recommended(evaluation.choice), "iccl");
+    EXPECT_THAT(evaluation.choice.why, HasSubstr("flows share ports in all that apply"));
+}
+
+TEST(Planner, TellsOfLongSimulationsAndRefusesEndlessOnes) {
+    PlannerInput input = input_for(healthy_topology(256));
+    input.algorithms = {*find_algorithm("ring")};
+    input.simulate = true;
+    std::int64_t told = 0;
+    input.on_long_simulation = [&](const Schedule&, std::int64_t flows) { told = flows; };
+    EXPECT_EQ(recommended(evaluated(input).choice), "ring");
+    EXPECT_EQ(told, 2 * 255 * 256);
+    input.request.topology = healthy_topology(8192);
+    EXPECT_EQ(error_of(input), "ring(p=8192) has 134201344 flows, more than the 20000000 that are simulated");
+}
+
 TEST(Planner, RecommendsOptccForALargeMessageAndSaysWhy) {
     const PlannerInput input = input_for(one_straggler(16, 5, 2));
     const Evaluation evaluation = evaluated(input);
