@@ -13,7 +13,9 @@
 //              every execution, cut-through included. Additions are the exception: two lanes may add to the same
 //              range in either order. An executor must not lose one of them (one thread per rank applies data).
 //   data       tracking whose values each element of each rank contains: an addition never counts a rank twice, a
-//              copy carries the complete sum, and in the end every rank has it everywhere.
+//              copy puts what the sender has in the place of what the receiver had, and in the end every rank has
+//              every rank's values everywhere, once. A copy may carry the sum of a few only (an AllReduce over some
+//              ranks, to which others are added later).
 //
 // The race proof uses the messages that carry an element; an order that comes about only through messages that do not
 // carry it is not seen and is reported as a race.

@@ -77,19 +77,21 @@ private:
         return true;
     }
 
-    /// May a send of `element` go, of a step that waits as given? The last awaited receive may be under way.
-    [[nodiscard]] bool may_send(Rank rank, const Step& step, std::int64_t element) {
+    /// May `element` move, of a send or receive step that waits as given? The last awaited step of the other side may
+    /// be under way.
+    [[nodiscard]] bool may_move(Rank rank, bool receiving, const Step& step, std::int64_t element) {
         for (Lane lane = 0; lane < s_.lanes(); ++lane) {
             const std::int64_t needed = step.after[static_cast<std::size_t>(lane)];
-            const Head& in = head(rank, lane, true);
-            if (in.done >= needed) {
+            const Head& other = head(rank, lane, !receiving);
+            if (other.done >= needed) {
                 continue;
             }
-            if (in.done < needed - 1) {
+            if (other.done < needed - 1) {
                 return false;
             }
-            const Slice slice = s_.receive_step(rank, lane, needed - 1).slice;
-            if (element >= slice.offset + in.moved && element < slice.end()) {
+            const Slice slice =
+                (receiving ? s_.send_step(rank, lane, needed - 1) : s_.receive_step(rank, lane, needed - 1)).slice;
+            if (element >= slice.offset + other.moved && element < slice.end()) {
                 return false;
             }
         }
@@ -111,7 +113,7 @@ private:
         const Step step = s_.send_step(rank, lane, mine.done);
         if (step.slice.count > 0) {
             const std::int64_t element = step.slice.offset + mine.moved;
-            if (!may_send(rank, step, element)) {
+            if (!may_move(rank, false, step, element)) {
                 return false;
             }
             wire_[{rank, step.peer, lane}].push_back(
@@ -130,11 +132,11 @@ private:
         const Step step = s_.receive_step(rank, lane, mine.done);
         if (step.slice.count > 0) {
             std::deque<std::int64_t>& wire = wire_[{step.peer, rank, lane}];
-            if (wire.empty()) {
+            const std::int64_t element = step.slice.offset + mine.moved;
+            if (wire.empty() || !may_move(rank, true, step, element)) {
                 return false;
             }
-            std::int64_t& value =
-                values_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(step.slice.offset + mine.moved)];
+            std::int64_t& value = values_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(element)];
             value = step.combine == Combine::kReduce ? value + wire.front() : wire.front();
             wire.pop_front();
             ++mine.moved;
