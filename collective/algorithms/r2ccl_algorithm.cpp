@@ -49,15 +49,16 @@ Result<Plan> split_plan(const PlanRequest& request, const CostInput& cost, Rank 
     const auto tail = (numerator(exact) / denominator(exact)).convert_to<std::int64_t>();
     const double real_share = static_cast<double>(tail) / static_cast<double>(request.elements);
     const std::int64_t pieces = pieces_for(cost, real_share, chunks);
-    const Lane main_lanes = r2ccl_main_lanes(slowdown);
-    const double predicted = r2ccl_cost_ns(cost, real_share, chunks, pieces, main_lanes);
+    const R2cclLanes lanes = r2ccl_lanes(slowdown);
+    const double predicted = r2ccl_cost_ns(cost, real_share, chunks, pieces, lanes);
     return Plan{make_r2ccl({.ranks = cost.ranks,
                             .straggler = slow,
                             .elements = request.elements,
                             .tail_elements = tail,
                             .chunks = chunks,
                             .pieces = pieces,
-                            .main_lanes = main_lanes}),
+                            .main_lanes = lanes.main,
+                            .tail_lanes = lanes.tail}),
                 Nanoseconds(static_cast<std::int64_t>(predicted)),
                 fmt::format("tail of {:.4f} of the vector, {} chunks of {} pieces: {:.3f} vector times predicted for "
                             "slowdown {:.3f}; the plain ring would take {:.3f}",
@@ -68,22 +69,27 @@ Result<Plan> split_plan(const PlanRequest& request, const CostInput& cost, Rank 
 } // namespace
 
 double r2ccl_cost_ns(const CostInput& cost, double share, std::int64_t chunks, std::int64_t pieces,
-                     std::optional<Lane> main_lanes) {
+                     const std::optional<R2cclLanes>& lanes) {
     CostInput part = cost;
     part.vector_ns = (1 - share) * cost.vector_ns;
     double main = ring_cost_ns(part);
     const double tail_ns = share * cost.vector_ns;
     const auto k = static_cast<double>(chunks);
     const double flows = k * static_cast<double>(pieces);
-    const double member = tail_ns / flows + cost.overhead_ns + cost.latency_ns;
-    const double chain = (cost.ranks - 2) * member; // the first piece past all members
-    const double left = 1 - 1 / cost.slowdown;      // X, which main leaves of a healthy port
-    const double tail_work = tail_ns + flows * cost.overhead_ns + chain;
-    const double tail = tail_work / left;
-    if (main_lanes) {
-        const double lanes = *main_lanes;
-        main += tail_work * (lanes + 1) * std::max(0.0, 1 - cost.slowdown * lanes / (lanes + 1));
+    const double chain = (cost.ranks - 2) * (tail_ns / flows + cost.overhead_ns + cost.latency_ns);
+    double left = 1 - 1 / cost.slowdown; // X, which main leaves of a healthy port
+    double lost = 0;                     // of main's time, while the tail lasts
+    if (lanes) {
+        const double main_share = to_double(lanes->main_share());
+        left = std::max(left, 1 - main_share);
+        lost = std::max(0.0, 1 - cost.slowdown * main_share);
     }
+    const double tail = ring_cost_ns({.ranks = cost.ranks - 1,
+                                      .slowdown = 1 / left,
+                                      .vector_ns = tail_ns,
+                                      .overhead_ns = cost.overhead_ns,
+                                      .latency_ns = cost.latency_ns});
+    main += lost * tail;
     const double slow_port = cost.slowdown * tail_ns + flows * cost.overhead_ns;
     return std::max(main, tail) + (1 + 1 / k) * slow_port + chain + 2 * cost.latency_ns;
 }

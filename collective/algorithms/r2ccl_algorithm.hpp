@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "collective/algorithm.hpp"
+#include "collective/algorithms/r2ccl.hpp"
 #include "collective/cost_model.hpp"
 
 namespace railbreak::collective {
@@ -20,14 +21,15 @@ public:
 };
 
 /// Predicted time for a tail of `share` of the vector, `chunks` chunks of `pieces` pieces: max(T1, T2) + T3, where T1
-/// is the ring over all on main, T2 the chain of the healthy on tail with the share 1-1/l of a port, and T3 the tail
+/// is the ring over all on main, T2 the ring over the healthy on tail with the share 1-1/l of a port, and T3 the tail
 /// through the slow port, one chunk more to fill the pipeline, and a piece for each member of the chain. Without
 /// overhead and latency and with fine pieces this is T0 + (1+1/K)(l-1)n for share 1-1/l. For ports that flows share;
 /// one flow at a time cannot hide 1b behind 1a, since A's neighbours are busy with A. cost.slowdown > 1.
 ///
-/// With `main_lanes` lanes of main beside the tail, T1 is longer where M/(M+1) of a port is less than the 1/l that main
-/// needs: for as long as 1b lasts, main has to do with that. Without, the ports are split ideally.
+/// With `lanes`, a port is shared evenly by the lanes: where that gives main less than the 1/l that it needs, the tail
+/// has its lanes' share of the port and main, for as long as the tail lasts, the rest. Without, ports are split
+/// ideally.
 [[nodiscard]] double r2ccl_cost_ns(const CostInput& cost, double share, std::int64_t chunks, std::int64_t pieces,
-                                   std::optional<Lane> main_lanes = std::nullopt);
+                                   const std::optional<R2cclLanes>& lanes = std::nullopt);
 
 } // namespace railbreak::collective
