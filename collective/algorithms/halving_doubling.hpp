@@ -20,8 +20,8 @@ namespace railbreak::collective {
 [[nodiscard]] std::unique_ptr<const Schedule> make_halving_doubling(const std::vector<Rank>& order,
                                                                     std::int64_t elements);
 
-/// "halving-doubling": at least two servers of one rank. No options. The predicted time is exact for powers of two;
-/// with ranks to fold in it takes every rank for waiting while they fold, which a slow one need not.
+/// "halving-doubling": at least two servers of one rank. No options. The predicted time is exact, but for the rounding
+/// of parts to whole elements.
 class HalvingDoublingAlgorithm final : public Algorithm {
 public:
     [[nodiscard]] std::string_view name() const override { return "halving-doubling"; }

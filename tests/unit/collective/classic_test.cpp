@@ -111,6 +111,32 @@ TEST(HalvingDoubling, SlowRankIsNotFolded) {
     EXPECT_EQ(exact_time(*plan->schedule, one_straggler(6, 1, 3)), 2 * 40 + 3 * 60);
 }
 
+TEST(HalvingDoubling, PredictionIsTheSimulatedTime) {
+    for (Rank ranks = 2; ranks <= 17; ++ranks) {
+        for (const char* slowdown : {"1", "3/2", "2", "4"}) {
+            Topology topology = one_straggler(ranks, 0, ratio(slowdown));
+            topology.servers.back().receive = ratio("5/4");
+            PlanRequest request = request_for(topology, 16 * 1000);
+            request.flow_overhead = std::chrono::microseconds(30);
+            request.flow_latency = std::chrono::microseconds(700);
+            const auto plan = plan_of("halving-doubling", request);
+            ASSERT_TRUE(plan.has_value());
+            for (const PortModel model : {PortModel::kExclusive, PortModel::kFluid}) {
+                const auto run = simulate(*plan->schedule, {.model = model,
+                                                            .topology = topology,
+                                                            .healthy_goodput = request.healthy_goodput,
+                                                            .flow_overhead = request.flow_overhead,
+                                                            .flow_latency = request.flow_latency});
+                ASSERT_TRUE(run.has_value());
+                EXPECT_NEAR(static_cast<double>(run->makespan.count()), static_cast<double>(plan->predicted.count()), 2)
+                    << ranks << " " << slowdown;
+            }
+        }
+    }
+    const auto five = plan_of("halving-doubling", request_for(one_straggler(5, 1, ratio("2")), 1000));
+    EXPECT_NEAR(predicted_elements(*five), 4000, 0.01) << "the slow rank does not wait for the fold";
+}
+
 TEST(Tree, EveryRankHasAParentAndOneRoleInEachTree) {
     for (Rank members = 2; members <= 40; ++members) {
         const DoubleTree trees = double_tree(members);
