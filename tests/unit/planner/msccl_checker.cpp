@@ -288,10 +288,11 @@ private:
                     continue;
                 }
                 const std::uint64_t arrived = carried[partner_[i]][static_cast<std::size_t>(k)];
-                if (event.type == "rrc" ? (value & arrived) != 0 : arrived != full) {
-                    return wrong(name(event) + ": adds a value twice, or copies an incomplete sum");
+                const bool adds = event.type == "rrc";
+                if (adds && (value & arrived) != 0) {
+                    return wrong(name(event) + ": adds a value twice");
                 }
-                value |= arrived;
+                value = adds ? value | arrived : arrived;
             }
         }
         for (const std::vector<std::uint64_t>& own : has) {
