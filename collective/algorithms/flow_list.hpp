@@ -7,10 +7,10 @@
 // everything it waits for comes before it.
 //
 // What a send waits for follows from the list: every earlier receive of its sender that wrote an element of its slice.
-// A receive waits for nothing. Only a copy could destroy an element that has still to leave, and a copy carries the
-// complete sum: the receiver's own part is in it, so the one send that took that part along is over. (So two ranks
-// cannot add to each other's partial sums in place. They exchange halves: each adds one and gets the other back.) A
-// list that breaks these rules does not pass verify().
+// A receive waits for nothing. Only a copy could destroy an element that has still to leave, and the copies of a list
+// are to carry complete sums: the receiver's own part is in one, so the one send that took that part along is over. (So
+// two ranks cannot add to each other's partial sums in place. They exchange halves: each adds one and gets the other
+// back.) A list in which a copy may destroy something does not pass verify().
 #pragma once
 
 #include <cstdint>
