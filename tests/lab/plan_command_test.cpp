@@ -170,8 +170,9 @@ struct Refusal {
     std::string reason; ///< part of the line on stderr
 };
 
-TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
-    const std::vector<Refusal> refusals = {
+/// Clusters that cannot be.
+std::vector<Refusal> refusals_of_clusters() {
+    return {
         {{}, "--servers: 0 servers; allowed: 2 to 65536"},
         {{"--servers", "1"}, "--servers: 1 servers; allowed: 2 to 65536"},
         {{"--servers", "-3"}, "allowed: 2 to 65536"},
@@ -202,6 +203,12 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "4", "--dead", "1"}, "--dead: \"1\" is not understood; allowed: HOST:NIC"},
         {{"--servers", "4", "--nics", "2", "--dead", "1:0,1:1"}, "--dead: host 1 has no NIC left"},
         {{"--servers", "4", "--nics", "2", "--slow", "1:1/2", "--dead", "1:1"}, "host 1 is also in --slow"},
+    };
+}
+
+/// Things that cannot be asked of a cluster.
+std::vector<Refusal> refusals_of_questions() {
+    return {
         {{"--servers", "4", "--latency", "2s"}, "--latency: 2s a flow is too much; allowed: 0ns to 1s"},
         {{"--servers", "4", "--overhead", "1"}, "--overhead: "},
         {{"--servers", "4", "--model", "solid"},
@@ -222,6 +229,12 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--servers", "4", "--sweep", "p=4", "--gantt", "x.svg"}, "--gantt and --export are for one plan"},
         {{"--servers", "2", "--algorithm", "optcc", "--slow", "1:1/2", "--gantt", "x.svg"}, "at least 3 servers"},
         {{"--servers", "4", "--gantt", "/nowhere/x.svg"}, "/nowhere/x.svg"},
+    };
+}
+
+/// Sweeps that make no sense.
+std::vector<Refusal> refusals_of_sweeps() {
+    return {
         {{"--sweep", "q=4"}, "--sweep: \"q\" is not understood"},
         {{"--sweep", "p=1..4"}, "--sweep: p = 1 is out of range; allowed: whole numbers, 2 to 65536"},
         {{"--sweep", "p=4,ell=1/2"}, "--sweep: ell = 1/2 is out of range; allowed: 1 to 100"},
@@ -236,13 +249,18 @@ TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
         {{"--sweep", "p=4..8,m=9"}, "--sweep: more servers would be slow than there are"},
         {{"--sweep", "p=4,p=8"}, "is not understood, or there twice"},
     };
-    for (const Refusal& refusal : refusals) {
-        const Finished finished = plan(refusal.words);
-        const std::string what = testing::PrintToString(refusal.words);
-        EXPECT_EQ(finished.status.code, 64) << what;
-        EXPECT_EQ(finished.out, "") << what;
-        EXPECT_THAT(finished.err, HasSubstr(refusal.reason)) << what;
-        EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
+}
+
+TEST(Plan, SaysInOneLineWhatIsWrongAndWhatIsAllowed) {
+    for (const auto& refusals : {refusals_of_clusters(), refusals_of_questions(), refusals_of_sweeps()}) {
+        for (const Refusal& refusal : refusals) {
+            const Finished finished = plan(refusal.words);
+            const std::string what = testing::PrintToString(refusal.words);
+            EXPECT_EQ(finished.status.code, 64) << what;
+            EXPECT_EQ(finished.out, "") << what;
+            EXPECT_THAT(finished.err, HasSubstr(refusal.reason)) << what;
+            EXPECT_EQ(std::ranges::count(finished.err, '\n'), 1) << finished.err;
+        }
     }
 }
 
