@@ -81,6 +81,16 @@ std::pair<Verdict, std::string> judge(const RunData& data, const IterationRow& r
     return {Verdict::kPass, ""};
 }
 
+/// ": " and why there was no plan for the algorithm, from the event "ALGORITHM: REASON"; empty when there is none.
+std::string why_no_plan(const RunData& data, const std::string& algorithm) {
+    for (const record::EventRow& event : data.events) {
+        if (event.kind == "no_plan" && event.text.starts_with(algorithm + ": ")) {
+            return event.text.substr(algorithm.size());
+        }
+    }
+    return "";
+}
+
 VerdictRow judge_algorithm(const RunData& data, const scenarios::Plan& plan, const std::string& algorithm) {
     Verdict worst = Verdict::kPass;
     std::string reason;
@@ -104,7 +114,8 @@ VerdictRow judge_algorithm(const RunData& data, const scenarios::Plan& plan, con
     const std::vector<std::string> planned = plan.workload.labels();
     const bool is_planned = std::find(planned.begin(), planned.end(), algorithm) != planned.end();
     if (worst == Verdict::kPass && total == 0) {
-        return make_row("correctness", algorithm, Verdict::kInconclusive, "no iteration was recorded");
+        return make_row("correctness", algorithm, Verdict::kInconclusive,
+                        "no iteration was recorded" + why_no_plan(data, algorithm));
     }
     if (worst == Verdict::kPass && is_planned) {
         if (std::string missing = missing_iterations(data, plan, algorithm); !missing.empty()) {

@@ -97,7 +97,7 @@ Result<void> RunSteps::one_algorithm(const scenarios::AlgorithmSpec& spec) {
     Result<PreparedPlan> steady = context_.session.prepare(
         spec_for({spec.name, spec.options}, plan_topology(plan.cluster, healthy, healthy_goodput_)));
     if (!steady && steady.error().kind() == ErrorKind::kInput) {
-        no_plan(steady.error());
+        no_plan(algorithm, steady.error());
         return {};
     }
     if (!steady) {
@@ -132,8 +132,8 @@ Result<void> RunSteps::one_algorithm(const scenarios::AlgorithmSpec& spec) {
     return done ? iterations(algorithm, Phase::kRecovered, *steady, counts.recovered, nullptr) : std::move(done);
 }
 
-void RunSteps::no_plan(const Error& why) {
-    event("no_plan", why.to_line());
+void RunSteps::no_plan(const std::string& algorithm, const Error& why) {
+    event("no_plan", fmt::format("{}: {}", algorithm, why.to_line()));
     context_.progress.note(why.to_line());
 }
 
@@ -155,7 +155,7 @@ Result<void> RunSteps::degraded_phase(const scenarios::AlgorithmSpec& spec, cons
     }
     Result<PreparedPlan> plan = degraded_plan(spec, steady);
     if (!plan && plan.error().kind() == ErrorKind::kInput) {
-        no_plan(plan.error());
+        no_plan(algorithm, plan.error());
         return {};
     }
     if (!plan) {

@@ -50,7 +50,7 @@ private:
     [[nodiscard]] const scenarios::ClusterSpec& cluster() const { return context_.session.plan().cluster; }
     /// An algorithm has no schedule for the cluster as it is. That is a finding, not a failure: the phase stays empty,
     /// which is inconclusive, and the next algorithm has its turn.
-    void no_plan(const Error& why);
+    void no_plan(const std::string& algorithm, const Error& why);
     void event(std::string_view kind, std::string text);
 
     Context context_;

@@ -109,7 +109,8 @@ Result<void> Play::one_algorithm(const scenarios::AlgorithmSpec& spec) {
     const scenarios::IterationCounts& counts = context_.plan.workload.iterations;
     Result<Prepared> steady = prepare({spec.name, spec.options}, false);
     if (!steady && steady.error().kind() == ErrorKind::kInput) {
-        event("no_plan", steady.error().to_line()); // not for this cluster: its phases stay empty
+        // Not for this cluster: its phases stay empty.
+        event("no_plan", fmt::format("{}: {}", algorithm, steady.error().to_line()));
         return {};
     }
     if (!steady) {
@@ -142,7 +143,7 @@ Result<void> Play::degraded_phase(const scenarios::AlgorithmSpec& spec, Prepared
     Result<std::vector<Prepared>> plans = candidates(spec);
     if (!plans && plans.error().kind() == ErrorKind::kInput) {
         // No schedule for this damage: a finding, not a failure. The degraded phase stays empty.
-        event("no_plan", plans.error().to_line());
+        event("no_plan", fmt::format("{}: {}", algorithm, plans.error().to_line()));
     } else if (!plans) {
         done = fail(std::move(plans.error()));
     } else if (plans->front().schedule->name() == steady.schedule->name()) {

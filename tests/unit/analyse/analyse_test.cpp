@@ -154,6 +154,14 @@ const std::vector<Case> kCorrectness{
      ExitCode::kInconclusive},
     {"AlgorithmMissing", [](RunData&, Plan& p) { p.workload.algorithms.push_back({.name = "tree", .label = "tree"}); },
      "correctness", "tree", Verdict::kInconclusive, "no iteration was recorded", ExitCode::kInconclusive},
+    {"AlgorithmDoesNotApply",
+     [](RunData& d, Plan& p) {
+         p.workload.algorithms.push_back({.name = "tree", .label = "tree"});
+         d.events.push_back({.kind = "no_plan", .text = "ring: not this one"});
+         d.events.push_back({.kind = "no_plan", .text = "tree: takes one rank a server"});
+     },
+     "correctness", "tree", Verdict::kInconclusive, "no iteration was recorded: takes one rank a server",
+     ExitCode::kInconclusive},
 };
 
 const std::vector<Case> kEvidence{
