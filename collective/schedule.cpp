@@ -2,6 +2,18 @@
 
 namespace railbreak::collective {
 
+void Schedule::send_steps(Rank rank, Lane lane, std::int64_t first, std::span<Step> steps) const {
+    for (Step& step : steps) {
+        step = send_step(rank, lane, first++);
+    }
+}
+
+void Schedule::receive_steps(Rank rank, Lane lane, std::int64_t first, std::span<Step> steps) const {
+    for (Step& step : steps) {
+        step = receive_step(rank, lane, first++);
+    }
+}
+
 std::string_view to_string(Stage stage) {
     switch (stage) {
     case Stage::kReduceScatter: return "reduce-scatter";

@@ -29,6 +29,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -93,6 +94,7 @@ struct Step {
     Stage stage = Stage::kReduceScatter;
     Combine combine = Combine::kCopy; ///< equal at both ends
     PrefixCounts after{}; ///< send step: leading receive steps of each lane; receive step: leading send steps
+    bool operator==(const Step&) const = default;
 };
 
 /// An immutable plan for all ranks. Thread-safe: const member functions only.
@@ -121,6 +123,10 @@ public:
     /// Entry `index` of a queue, 0 <= index < count. O(1), no allocation.
     [[nodiscard]] virtual Step send_step(Rank rank, Lane lane, std::int64_t index) const = 0;
     [[nodiscard]] virtual Step receive_step(Rank rank, Lane lane, std::int64_t index) const = 0;
+    /// Entries first, first+1, .. of a queue, as many as `steps` has room for, 0 <= first <= first + size <= count: the
+    /// same as one by one, but cheaper for a whole queue where a schedule overrides it. No allocation.
+    virtual void send_steps(Rank rank, Lane lane, std::int64_t first, std::span<Step> steps) const;
+    virtual void receive_steps(Rank rank, Lane lane, std::int64_t first, std::span<Step> steps) const;
 };
 
 /// "reduce-scatter", "upload", "download", "allgather", "star-up", "star-down", "star-exchange", "local-reduce",

@@ -20,6 +20,28 @@ public:
     OptccLayout(const OptccProgram& program, std::int64_t elements, std::int64_t healthy,
                 const std::vector<std::int64_t>& star_elements, const std::vector<std::int64_t>& star_weights);
 
+    /// Where the parts of one unit lie, section by section. A value of its own, which a loop can keep in registers.
+    class UnitParts {
+    public:
+        UnitParts(const EvenSplit& sections, const Slice& larger, const Slice& smaller)
+            : sections_(sections), larger_(larger), smaller_(smaller) {}
+        [[nodiscard]] Slice part(std::int64_t section) const {
+            const Slice whole = sections_.part(section);
+            const Slice& inside = whole.count == sections_.largest() ? larger_ : smaller_;
+            return {whole.offset + inside.offset, inside.count};
+        }
+
+    private:
+        EvenSplit sections_;
+        Slice larger_;
+        Slice smaller_;
+    };
+
+    /// The parts of a unit: part(section) is ring_part(unit, section).
+    [[nodiscard]] UnitParts unit_parts(std::int64_t unit) const {
+        const auto index = static_cast<std::size_t>(unit);
+        return {sections_, unit_cut_.larger[index], unit_cut_.smaller[index]};
+    }
     /// Part of section `section` that travels round the ring as unit `unit`.
     [[nodiscard]] Slice ring_part(std::int64_t unit, std::int64_t section) const {
         return part(unit_cut_, unit, section);

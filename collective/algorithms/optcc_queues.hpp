@@ -101,6 +101,14 @@ public:
         return {phase, OptccPlace::Kind::kHop, hops >> 1, hops & 1};
     }
 
+    /// How many hops of a phase come before the pauses that are not at its head.
+    [[nodiscard]] std::int64_t hops_before_pause() const { return link_ - early_; }
+    /// How many hop steps, this one included, follow each other from a hop's step on.
+    [[nodiscard]] std::int64_t hops_from(std::int64_t index) const {
+        const std::int64_t within = index - shape_.link_size.quotient(index) * shape_.link_size.value();
+        return (within < pause_begin_ ? pause_begin_ : shape_.link_size.value()) - within;
+    }
+
     [[nodiscard]] std::int64_t hop_index(std::int64_t phase, std::int64_t stream, std::int64_t hop) const {
         const std::int64_t pauses = hop < link_ - early_ ? head_ : shape_.pauses;
         return phase * shape_.link_size.value() + pauses + shape_.streams * hop + stream;

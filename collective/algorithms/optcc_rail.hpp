@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ public:
     /// Receive steps wait for no send. A rank's own values of an element are overwritten only by the finished sum of
     /// that element, and the finished sum exists only because those values left this rank before.
     [[nodiscard]] Step receive_step(Rank rank, Lane lane, std::int64_t index) const override;
+    void send_steps(Rank rank, Lane lane, std::int64_t first, std::span<Step> steps) const override;
+    void receive_steps(Rank rank, Lane lane, std::int64_t first, std::span<Step> steps) const override;
 
     [[nodiscard]] const OptccParameters& parameters() const { return parameters_; }
     [[nodiscard]] const OptccProgram& program() const { return program_; }
@@ -121,6 +124,10 @@ private:
                                    std::int64_t straggler) const;
     /// What `from` gives `to` in a window in which stragglers meet: its own values of to's chunk, its own chunk.
     [[nodiscard]] Cargo exchange(const OptccPlace& place, std::int64_t from, std::int64_t to) const;
+
+    /// Ring hops that follow each other in the queue of a healthy node, from `first` on, none of them of hop 0 when
+    /// they are sent. Every second step is of the same stream.
+    void fill_hops(std::int64_t node, bool send, const OptccPlace& first, std::span<Step> steps) const;
 
     [[nodiscard]] Step straggler_send(std::int64_t straggler, const OptccPlace& place) const;
     [[nodiscard]] Counts needs(std::int64_t node, const OptccPlace& place) const;

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "collective/walk.hpp"
+
 namespace railbreak::collective {
 
 LinkSpec link_of(const Schedule& schedule, Rank rank, Direction direction, Rank peer, Lane lane) {
@@ -11,16 +13,16 @@ LinkSpec link_of(const Schedule& schedule, Rank rank, Direction direction, Rank 
 std::vector<LinkSpec> links_of(const Schedule& schedule, Rank rank) {
     std::set<LinkSpec> links;
     for (Lane lane = 0; lane < schedule.lanes(); ++lane) {
-        for (std::int64_t i = 0; i < schedule.send_count(rank, lane); ++i) {
-            if (const Step step = schedule.send_step(rank, lane, i); step.slice.count > 0) {
-                links.insert(link_of(schedule, rank, Direction::kOutgoing, step.peer, lane));
-            }
-        }
-        for (std::int64_t i = 0; i < schedule.receive_count(rank, lane); ++i) {
-            if (const Step step = schedule.receive_step(rank, lane, i); step.slice.count > 0) {
-                links.insert(link_of(schedule, rank, Direction::kIncoming, step.peer, lane));
-            }
-        }
+        const auto collect = [&](Direction direction) {
+            return [&, direction, last = Rank{-1}](std::int64_t, const Step& step) mutable {
+                if (step.slice.count > 0 && step.peer != last) { // mostly the peer of the step before
+                    last = step.peer;
+                    links.insert(link_of(schedule, rank, direction, step.peer, lane));
+                }
+            };
+        };
+        walk_sends(schedule, rank, lane, collect(Direction::kOutgoing));
+        walk_receives(schedule, rank, lane, collect(Direction::kIncoming));
     }
     return {links.begin(), links.end()};
 }

@@ -7,6 +7,7 @@
 #include "collective/algorithm.hpp"
 #include "collective/algorithms/optcc.hpp"
 #include "collective/verify.hpp"
+#include "collective/walk.hpp"
 
 namespace railbreak::collective {
 namespace {
@@ -27,12 +28,8 @@ void walk_rank(benchmark::State& state) {
         const std::int64_t sends = plan->send_count(0, 0);
         const std::int64_t receives = plan->receive_count(0, 0);
         steps = sends + receives;
-        for (std::int64_t i = 0; i < sends; ++i) {
-            benchmark::DoNotOptimize(plan->send_step(0, 0, i));
-        }
-        for (std::int64_t i = 0; i < receives; ++i) {
-            benchmark::DoNotOptimize(plan->receive_step(0, 0, i));
-        }
+        walk_sends(*plan, 0, 0, [](std::int64_t, const Step& step) { benchmark::DoNotOptimize(step); });
+        walk_receives(*plan, 0, 0, [](std::int64_t, const Step& step) { benchmark::DoNotOptimize(step); });
     }
     state.counters["steps"] = static_cast<double>(steps);
 }
