@@ -1,5 +1,7 @@
 #include "base/rational.hpp"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 namespace railbreak {
@@ -47,6 +49,13 @@ Result<Rational> parse_rational(std::string_view text) {
 }
 
 double to_double(const Rational& value) {
+    constexpr std::int64_t kExact = std::int64_t{1} << 53;
+    const cpp_int above = numerator(value);
+    const cpp_int below = denominator(value);
+    if (above <= kExact && above >= -kExact && below <= kExact) { // one division of exact doubles rounds correctly
+        return static_cast<double>(static_cast<std::int64_t>(above)) /
+               static_cast<double>(static_cast<std::int64_t>(below));
+    }
     return value.convert_to<double>();
 }
 

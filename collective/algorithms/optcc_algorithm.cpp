@@ -20,9 +20,14 @@ constexpr Rank kLeastServers = 3;
 constexpr Rank kMostStarServers = 16;
 constexpr double kMostStarSlowdown = 1.5;
 
-/// Dead NICs make the others of their server carry more, but they themselves are as fast as ever.
-Rational live_slowdown(const PortSlowdown& server) {
-    return server.failed_nics != 0 ? Rational(1) : server.worst();
+/// Dead NICs make the others of their server carry more, but they themselves are as fast as ever. In floating point:
+/// comparing fractions takes long where there are many servers.
+double live_slowdown(const PortSlowdown& server) {
+    return server.failed_nics != 0 ? 1.0 : std::max(to_double(server.send), to_double(server.receive));
+}
+
+bool is_slow(const PortSlowdown& server) {
+    return live_slowdown(server) >= kNoticeableSlowdown;
 }
 
 Result<void> check_cluster(const Topology& topology, std::string_view algorithm) {
@@ -47,9 +52,9 @@ Result<void> check_cluster(const Topology& topology, std::string_view algorithm)
 std::vector<SlowServer> slow_servers(const Topology& topology) {
     std::vector<SlowServer> slow;
     for (Rank server = 0; server < topology.server_count(); ++server) {
-        const Rational slowdown = live_slowdown(topology.server(server));
-        if (to_double(slowdown) >= kNoticeableSlowdown) {
-            slow.push_back({server, slowdown});
+        const PortSlowdown& ports = topology.server(server);
+        if (is_slow(ports)) {
+            slow.push_back({server, ports.worst()});
         }
     }
     std::stable_sort(slow.begin(), slow.end(),
@@ -170,7 +175,7 @@ Result<Plan> plan_optcc(const PlanRequest& request, std::string_view name, const
 Result<void> check_star(const OptccOptions& options, const Topology& topology) {
     double slowest = 1;
     for (const PortSlowdown& server : topology.servers) {
-        slowest = std::max(slowest, to_double(live_slowdown(server)));
+        slowest = std::max(slowest, live_slowdown(server));
     }
     const bool star = options.plan == OptccPlan::kStar || options.plan == OptccPlan::kLagStar;
     if (star && (topology.server_count() > kMostStarServers || slowest > kMostStarSlowdown)) {

@@ -156,6 +156,9 @@ private:
 
     /// Stars are for well-known slowdowns: sized for what was measured, without a margin.
     void add_star(OptccParameters& p) const {
+        if (p.plan != OptccPlan::kStar && p.plan != OptccPlan::kLagStar) {
+            return;
+        }
         std::vector<Rational> slowdowns;
         for (std::size_t a = 0; a < p.stragglers.size(); ++a) {
             slowdowns.push_back(q_.slow[a].slowdown);

@@ -36,6 +36,9 @@ public:
                                        : static_cast<double>(parameters.star_weights[at(chunk)]) / weights);
         }
         part_ns_ = (1 - star) * rail_ns / healthy_ / static_cast<double>(program.scale);
+        for (std::size_t a = 1; a < cluster.stragglers.size(); ++a) {
+            mean_other_ += cluster.stragglers[a] / static_cast<double>(cluster.stragglers.size() - 1);
+        }
         find_local();
     }
 
@@ -70,6 +73,27 @@ private:
                         side(slowdown, range_ns(program_.segments, up), chunk_ns(f, straggler)));
     }
 
+    /// How many of the stragglers, from the slowest on, one has to look at to know the work of all. Without stars the
+    /// slowest of those that are treated alike speaks for them.
+    [[nodiscard]] std::size_t different() const {
+        return stars_ns_.empty() ? std::min<std::size_t>(cluster_.stragglers.size(), 2) : cluster_.stragglers.size();
+    }
+
+    /// The pauses of a link for all stragglers but the slowest; `shared`: as long as on a healthy port.
+    [[nodiscard]] double other_pauses(std::int64_t f, bool shared) const {
+        if (cluster_.stragglers.size() == 1) {
+            return 0;
+        }
+        if (stars_ns_.empty()) {
+            return static_cast<double>(cluster_.stragglers.size() - 1) * pause(f, 1, shared ? 1.0 : mean_other_);
+        }
+        double sum = 0;
+        for (std::size_t a = 1; a < cluster_.stragglers.size(); ++a) {
+            sum += pause(f, a, shared ? 1.0 : cluster_.stragglers[a]);
+        }
+        return sum;
+    }
+
     /// Where all flows of the stragglers begin or end, the later ones wait for the first one.
     [[nodiscard]] bool at_an_end(std::int64_t f) const {
         const OptccProgram::Phase& phase = program_.phase(f);
@@ -87,16 +111,12 @@ private:
                 chain = std::max(chain, (healthy_ - 1) * (hop + cluster_.latency_ns));
             }
         }
-        for (std::size_t a = 0; a < cluster_.stragglers.size(); ++a) {
-            link += pause(f, a, cluster_.shared ? 1.0 : cluster_.stragglers[a]);
-        }
+        link += pause(f, 0, cluster_.shared ? 1.0 : cluster_.stragglers[0]) + other_pauses(f, cluster_.shared);
         double straggler = 0;
-        double others = 0;
-        for (std::size_t a = 0; a < cluster_.stragglers.size(); ++a) {
+        for (std::size_t a = 0; a < different(); ++a) {
             straggler = std::max(straggler, visits(f, a, link) + exchanges(f, a));
-            others += a > 0 ? pause(f, a, cluster_.stragglers[a]) : 0;
         }
-        straggler += at_an_end(f) ? others : 0;
+        straggler += at_an_end(f) ? other_pauses(f, false) : 0;
         return std::max({link, straggler, chain, local_[at(f)]});
     }
 
@@ -171,7 +191,8 @@ private:
     const OptccProgram& program_;
     std::int64_t phases_;
     double healthy_;
-    double part_ns_ = 0; ///< 1/scale of a section
+    double part_ns_ = 0;    ///< 1/scale of a section
+    double mean_other_ = 0; ///< mean slowdown of the stragglers but the slowest
     std::vector<double> stars_ns_;
     std::vector<double> star_shares_;
     double local_before_ = 0;
