@@ -88,9 +88,12 @@ private:
         return counts;
     }
 
-    [[nodiscard]] std::vector<OptccPlan> plans() const {
+    [[nodiscard]] std::vector<OptccPlan> plans(std::size_t count) const {
         if (q_.plan) {
             return {*q_.plan};
+        }
+        if (count > 1) { // a ramp's ring, with one stream a phase, waits for latencies that LAG hides
+            return {OptccPlan::kBalanced, OptccPlan::kUniform, OptccPlan::kLag};
         }
         return {OptccPlan::kBalanced, OptccPlan::kUniform, OptccPlan::kLag, OptccPlan::kRamp};
     }
@@ -192,7 +195,7 @@ private:
         const OptccCluster measured = cluster(count, 1);
         const OptccCluster careful = cluster(count, kSlowdownMargin);
         for (std::int64_t k = q_.segments.value_or(1); k <= q_.segments.value_or(kMostSegments); ++k) {
-            for (const OptccPlan plan : plans()) {
+            for (const OptccPlan plan : plans(count)) {
                 if (!suits(plan, count, k)) {
                     continue;
                 }

@@ -38,11 +38,11 @@ inline constexpr std::int64_t kMostSegments = 64;
 /// The plan that loses least against the best one of all candidates, whether the slowdowns are as measured or
 /// kSlowdownMargin times as large: measurements err, and a plan for exactly the measured slowdown may lose much when it
 /// is a little larger. Candidates: for each number m' of stragglers (the m' slowest; the others stay in the ring and
-/// slow it down), U, BS, LAG and ramp, the last two sized for either slowdown, with 1..kMostSegments segments. Of
-/// equally good ones the one with fewer stragglers, then fewer segments. With several stragglers BS is taken into
-/// account only up to the slowdown that its k covers, and U has a late first link if one of them is slower than half
-/// speed. Plans for one straggler only and star plans beyond h stragglers leave the others in the ring. Nothing is
-/// chosen when fewer than two healthy servers would be left or when a forced k suits no plan.
+/// slow it down), U, BS and LAG, for m' = 1 also ramp, the last two sized for either slowdown, with 1..kMostSegments
+/// segments. Of equally good ones the one with fewer stragglers, then fewer segments. With several stragglers BS is
+/// taken into account only up to the slowdown that its k covers, and U has a late first link if one of them is slower
+/// than half speed. Plans for one straggler only and star plans beyond h stragglers leave the others in the ring.
+/// Nothing is chosen when fewer than two healthy servers would be left or when a forced k suits no plan.
 [[nodiscard]] std::optional<OptccChoice> choose_optcc(const OptccQuestion& question);
 
 } // namespace railbreak::collective
