@@ -192,19 +192,74 @@ Result<void> check_flows(const Choice& choice) {
     return {};
 }
 
-void simulate_rows(const PlannerInput& input, Choice& choice) {
-    const SimulationOptions stated = simulation_of(input);
-    SimulationOptions careful = stated;
-    careful.topology = with_margin(input.request).topology;
-    for (PlanRow& row : choice.rows) {
-        if (row.plan) {
-            const std::int64_t flows = flows_of(*row.plan->schedule);
-            if (flows > kManyFlows && input.on_long_simulation) {
-                input.on_long_simulation(*row.plan->schedule, flows);
+/// The two port models of a planner input: as stated, and with the margin.
+struct Models {
+    SimulationOptions stated;
+    SimulationOptions careful;
+};
+
+void simulate_row(const PlannerInput& input, const Models& models, PlanRow& row) {
+    const std::int64_t flows = flows_of(*row.plan->schedule);
+    if (flows > kManyFlows && input.on_long_simulation) {
+        input.on_long_simulation(*row.plan->schedule, flows);
+    }
+    row.simulated = simulated(*row.plan->schedule, models.stated);
+    const Result<Nanoseconds> slower = simulated(*row.plan->schedule, models.careful);
+    row.careful = slower ? std::optional(*slower) : std::nullopt;
+}
+
+/// What tuning minimises: a plan should be fast at either slowdown. Infinite where a simulation failed.
+double tuned_for(const PlanRow& row) {
+    return row.simulated && *row.simulated && row.careful
+               ? static_cast<double>((*row.simulated)->count()) * static_cast<double>(row.careful->count())
+               : std::numeric_limits<double>::infinity();
+}
+
+bool has_option(const Algorithm& algorithm, std::string_view name) {
+    return std::ranges::any_of(algorithm.options(), [&](const OptionHelp& one) { return one.name == name; });
+}
+
+/// Replaces the row's plan by the best of those tried. Segments are tried coarsely first, then around the best.
+void tune_row(const PlannerInput& input, const Models& models, const Algorithm& algorithm, PlanRow& row) {
+    for (const char* plan : {"ramp", "lag", "bs"}) {
+        std::int64_t best = 0; // number of segments with which this plan is the row's; 0: it is not
+        const auto try_segments = [&](std::int64_t segments) {
+            PlanRequest request = relative_to_fastest(input.request);
+            request.options = {{"plan", plan}, {"k", std::to_string(segments)}};
+            PlanRow other{row.algorithm, algorithm.plan(request), {}, row.shares_ports, {}};
+            if (!other.plan || flows_of(*other.plan->schedule) > kTooManyFlows) {
+                return;
             }
-            row.simulated = simulated(*row.plan->schedule, stated);
-            const Result<Nanoseconds> slower = simulated(*row.plan->schedule, careful);
-            row.careful = slower ? std::optional(*slower) : std::nullopt;
+            simulate_row(input, models, other);
+            if (tuned_for(other) < tuned_for(row)) {
+                row = std::move(other);
+                best = segments;
+            }
+        };
+        for (const std::int64_t segments : {4, 6, 9, 14, 21, 32, 48}) {
+            try_segments(segments);
+        }
+        for (const std::int64_t around = best; const std::int64_t eighths : {7, 9, 10}) {
+            if (around > 0) {
+                try_segments(around * eighths / 8);
+            }
+        }
+    }
+}
+
+void simulate_rows(const PlannerInput& input, Choice& choice) {
+    Models models{simulation_of(input), simulation_of(input)};
+    models.careful.topology = with_margin(input.request).topology;
+    for (std::size_t i = 0; i < choice.rows.size(); ++i) {
+        PlanRow& row = choice.rows[i];
+        if (!row.plan) {
+            continue;
+        }
+        simulate_row(input, models, row);
+        const Algorithm& algorithm = *input.algorithms[i];
+        if (input.tune && input.request.options.empty() && has_option(algorithm, "plan") &&
+            has_option(algorithm, "k")) {
+            tune_row(input, models, algorithm, row);
         }
     }
 }

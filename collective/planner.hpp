@@ -28,6 +28,10 @@ struct PlannerInput {
     /// Entries of the registry, never null. "auto" stands for the planner itself and is not among them.
     std::vector<const Algorithm*> algorithms;
     bool simulate = false; ///< also run each schedule on the port model, and recommend by that
+    /// With `simulate`, and where no options are given: for the algorithms that cut the message into segments (options
+    /// plan and k), simulate other plans and numbers of segments too and keep the one that is fastest. What they
+    /// predict knows nothing of data that is passed on while it arrives.
+    bool tune = false;
     /// Called before a schedule is simulated that many flows make long (kManyFlows). Empty: nobody listens.
     std::function<void(const Schedule& schedule, std::int64_t flows)> on_long_simulation;
 };

@@ -301,7 +301,8 @@ Result<PlannerInput> read_plan_arguments(const PlanArguments& arguments) {
                      .flow_overhead = *overhead,
                      .flow_latency = *latency};
     input.algorithms = *algorithms;
-    input.simulate = arguments.simulate;
+    input.simulate = arguments.simulate || arguments.tune;
+    input.tune = arguments.tune;
     if (Result<void> options = read_options(arguments, input); !options) {
         return tl::unexpected(options.error());
     }

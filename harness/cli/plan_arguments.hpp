@@ -30,6 +30,7 @@ struct PlanArguments {
     std::vector<std::string> options;    ///< NAME=VALUE, for the only algorithm
     std::string sweep;
     bool simulate = false;
+    bool tune = false; ///< implies simulate
     bool csv = false;
     std::string gantt;         ///< file for the picture of the plan
     std::string export_format; ///< of the plan: json, msccl-xml, chrome-trace

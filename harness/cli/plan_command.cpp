@@ -193,6 +193,8 @@ void add_answer(CLI::App& plan, PlanArguments& arguments) {
     plan.add_option("--option", arguments.options, "A parameter of the one algorithm asked for, as in k=16")
         ->type_name("NAME=VALUE");
     plan.add_flag("--simulate", arguments.simulate, "Also simulate every schedule, flow by flow");
+    plan.add_flag("--tune", arguments.tune,
+                  "Simulate OptCC with other plans and numbers of segments too, and keep the fastest");
     plan.add_option("--sweep", arguments.sweep,
                     "A table over p (servers), m (slow servers), ell (their slowdown) and bytes, as in "
                     "p=16..256,ell=1..4; LOW..HIGH doubles, LOW..HIGH:STEP adds, + joins")
