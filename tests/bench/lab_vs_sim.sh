@@ -47,9 +47,11 @@ YAML
 }
 
 run_of() { # COMMAND...: runs it, prints the id of the run that it recorded
-    "$@" --db "$scratch/runs.db" >"$scratch/out" 2>"$scratch/err" || {
+    local status=0
+    "$@" --db "$scratch/runs.db" >"$scratch/out" 2>"$scratch/err" || status=$?
+    [ "$status" -eq 0 ] || {
         cat "$scratch/err" >&2
-        printf 'lab_vs_sim: %s ended with %s\n' "$2" "$?" >&2
+        printf 'lab_vs_sim: %s ended with %s\n' "$2" "$status" >&2
     }
     "$railbreak" --db "$scratch/runs.db" list -n 1 | awk 'NR == 2 { print $1 }'
 }
