@@ -37,6 +37,9 @@ private:
     [[nodiscard]] Result<void> degraded_phase(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady,
                                               FaultDriver& faults);
     [[nodiscard]] Result<std::vector<PreparedPlan>> candidates(const scenarios::AlgorithmSpec& algorithm);
+    /// New connections start slowly: one iteration that does not count for a plan with more lanes than were warm.
+    [[nodiscard]] Result<Nanoseconds> warm_up(const std::string& algorithm, const PreparedPlan& plan,
+                                              collective::Lane& warm_lanes);
     [[nodiscard]] Result<PreparedPlan> degraded_plan(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady);
     [[nodiscard]] Result<NicSlowdowns> measure_damage(FaultDriver& faults);
     [[nodiscard]] Result<Goodputs> probe_capped(const FaultDriver& faults, const std::vector<std::uint64_t>& dead);
