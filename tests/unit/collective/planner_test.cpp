@@ -139,6 +139,22 @@ TEST(Planner, TheMarginIsSimulatedWithTheVerySameSchedule) {
     }
 }
 
+TEST(Planner, TuningFindsFasterPlansWhereDataIsPassedOnWhileItArrives) {
+    PlannerInput input = input_for(one_straggler(24, 5, 2));
+    input.algorithms = {*find_algorithm("ring"), *find_algorithm("optcc-shared")};
+    input.model = PortModel::kFluid;
+    input.simulate = true;
+    const Evaluation plain = evaluated(input);
+    input.tune = true;
+    const Evaluation tuned = evaluated(input);
+    EXPECT_EQ(tuned.choice.rows[0].time(), plain.choice.rows[0].time()) << "a ring has no segments to tune";
+    const PlanRow& before = plain.choice.rows[1];
+    const PlanRow& after = tuned.choice.rows[1];
+    EXPECT_LT(static_cast<double>(after.time().count()) * static_cast<double>(after.careful->count()),
+              static_cast<double>(before.time().count()) * static_cast<double>(before.careful->count()));
+    EXPECT_GE(after.time(), tuned.bound_time);
+}
+
 TEST(Planner, PlansWhoseFlowsShareAPortAreForTheFluidModel) {
     PlannerInput input = input_for(one_straggler(16, 5, {4, 3}));
     input.algorithms.erase(input.algorithms.begin() + 1);
@@ -246,6 +262,27 @@ TEST(AutoAlgorithm, RunsWhatThePlannerRecommends) {
         EXPECT_EQ(plan->schedule->name(), row.plan->schedule->name());
         EXPECT_EQ(plan->predicted, row.plan->predicted);
         EXPECT_THAT(plan->reason, HasSubstr(row.algorithm + " chosen: "));
+    }
+}
+
+TEST(AutoAlgorithm, AWrongMeasurementCostsLittle) {
+    for (const Rank servers : {8, 16, 64}) {
+        for (const Rational& measured : {Rational(8, 7), Rational(4, 3), Rational(8, 5), Rational(2)}) {
+            const PlannerInput input = input_for(one_straggler(servers, 3, measured));
+            const Result<Plan> plan = AutoAlgorithm().plan(input.request);
+            ASSERT_TRUE(plan.has_value());
+            for (const auto& [error, allowed] : {std::pair(Rational(4, 5), 1.10), std::pair(Rational(6, 5), 1.10)}) {
+                const Rational actual = std::max(Rational(1), Rational(measured * error));
+                PlannerInput wrong = input;
+                wrong.request.topology = one_straggler(servers, 3, actual);
+                const Result<SimulationResult> result = simulate(*plan->schedule, simulation_of(wrong));
+                ASSERT_TRUE(result.has_value());
+                const Nanoseconds bound = evaluated(wrong).bound_time;
+                EXPECT_LE(static_cast<double>(result->makespan.count()), allowed * static_cast<double>(bound.count()))
+                    << servers << " servers, measured " << measured << ", actually " << actual << ": "
+                    << plan->schedule->name();
+            }
+        }
     }
 }
 
