@@ -124,9 +124,9 @@ Result<void> receive_datagram(int fd, std::string_view what, const Deadline& dea
     }
 }
 
-/// A bound NETLINK_ROUTE socket in the calling thread's network namespace.
-Result<UniqueFd> open_socket() {
-    UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+/// A bound socket of a NETLINK_* protocol in the calling thread's network namespace.
+Result<UniqueFd> open_socket(int protocol) {
+    UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
     if (!fd.valid()) {
         return fail_errno(ErrorKind::kHarness, "open a netlink socket", errno);
     }
@@ -214,27 +214,27 @@ void NetlinkMessage::end_nest(nlattr* nest) {
     nest->nla_len = static_cast<std::uint16_t>(length);
 }
 
-Result<NetlinkChannel> NetlinkChannel::open() {
-    auto fd = open_socket();
+Result<NetlinkChannel> NetlinkChannel::open(int protocol) {
+    auto fd = open_socket(protocol);
     if (!fd) {
         return fail(std::move(fd.error()));
     }
     return NetlinkChannel(std::move(*fd));
 }
 
-Result<NetlinkChannel> NetlinkChannel::open_in(int netns_fd) {
+Result<NetlinkChannel> NetlinkChannel::open_in(int netns_fd, int protocol) {
     // A helper thread enters the namespace and ends: the caller never leaves its own, so there is no way back that
     // could fail (a rootless process may not even be allowed to return to the namespace it came from).
     Result<UniqueFd> fd = fail(ErrorKind::kInternal, "the helper thread did not run");
     try {
-        std::thread helper([&fd, netns_fd] {
+        std::thread helper([&fd, netns_fd, protocol] {
             if (::setns(netns_fd, CLONE_NEWNET) != 0) {
                 const int error = errno;
                 fd = fail_errno(error == EPERM ? ErrorKind::kRefused : ErrorKind::kHarness, "enter a network namespace",
                                 error);
                 return;
             }
-            fd = open_socket();
+            fd = open_socket(protocol);
         });
         helper.join();
     } catch (const std::system_error& error) {

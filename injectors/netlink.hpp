@@ -53,10 +53,11 @@ private:
 /// One netlink socket, bound to the network namespace that the calling thread was in when it was opened.
 class NetlinkChannel {
 public:
-    /// Opens a NETLINK_ROUTE socket in the present network namespace, with extended ack and strict checking.
-    [[nodiscard]] static Result<NetlinkChannel> open();
-    /// The same inside the network namespace that `netns_fd` refers to; the calling thread's namespace is restored.
-    [[nodiscard]] static Result<NetlinkChannel> open_in(int netns_fd);
+    /// Opens a socket of the NETLINK_* `protocol` in the present network namespace, with extended ack and strict
+    /// checking.
+    [[nodiscard]] static Result<NetlinkChannel> open(int protocol = NETLINK_ROUTE);
+    /// The same inside the network namespace that `netns_fd` refers to; the calling thread stays in its own.
+    [[nodiscard]] static Result<NetlinkChannel> open_in(int netns_fd, int protocol = NETLINK_ROUTE);
 
     /// Sends one request and waits for its acknowledgement. On failure the Error carries the kernel's errno (fact
     /// "errno"), its extended-ack text if any, and `what` ("set eth0 down") in the sentence. EPERM maps to kRefused.
