@@ -108,16 +108,17 @@ prepare_image() {
         cat "$here/boot_init.sh" "$(command -v busybox)"
     } | sha256sum | cut -c1-16)
     version=${package#linux-image-}
-    image=$build/$stamp
+    image=$build/image-$stamp
     [ ! -e "$image/initramfs.gz" ] || return 0
     (
         flock 9
         [ ! -e "$image/initramfs.gz" ] || exit 0
-        say "making the image with $package"
-        rm -rf "$build"/new "$build"/[0-9a-f]*[0-9a-f]
+        rm -rf "$build/new"
         mkdir -p "$build/new"
-        fetch_kernel "$package" "$build/new" || exit 77
+        fetch_kernel "$package" "$build/new" || exit
+        say "making the image with $package"
         make_initramfs "$build/new" "$version"
+        rm -rf "$build"/image-*
         mv "$build/new" "$image"
     ) 9>"$build/lock" || unavailable "could not download $package ($(tail -n 1 "$build/new/download.log"))"
 }
