@@ -58,6 +58,9 @@ public:
     [[nodiscard]] static Result<NetlinkChannel> open(int protocol = NETLINK_ROUTE);
     /// The same inside the network namespace that `netns_fd` refers to; the calling thread stays in its own.
     [[nodiscard]] static Result<NetlinkChannel> open_in(int netns_fd, int protocol = NETLINK_ROUTE);
+    /// Over a socket that is set up already: for example one end of a SOCK_SEQPACKET pair whose other end answers with
+    /// recorded messages.
+    [[nodiscard]] static NetlinkChannel adopt(UniqueFd fd) { return NetlinkChannel(std::move(fd)); }
 
     /// Sends one request and waits for its acknowledgement. On failure the Error carries the kernel's errno (fact
     /// "errno"), its extended-ack text if any, and `what` ("set eth0 down") in the sentence. EPERM maps to kRefused.
