@@ -1,7 +1,9 @@
 // The words of fault injection on one host: what is wanted, what was seen, and what undo needs to know.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,30 +12,91 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/units.hpp"
-#include "injectors/traffic_control.hpp"
 
 namespace railbreak::injectors {
 
 /// Kinds of fault that this library can make.
 enum class FaultKind : std::uint8_t {
-    kCap,      ///< the NIC's rate is lowered in one or both directions while traffic flows
-    kLinkDown, ///< the NIC is taken down administratively
+    kCap,       ///< the NIC's rate is lowered in one or both directions while traffic flows
+    kLinkDown,  ///< the NIC is taken down administratively
+    kDelay,     ///< packets are held back, by a fixed time and a random part (jitter)
+    kLoss,      ///< packets are lost, each by itself or in bursts (Gilbert-Elliott)
+    kCorrupt,   ///< a bit of a packet is turned over
+    kDuplicate, ///< packets arrive twice
+    kReorder,   ///< packets overtake delayed ones
+    kBlackhole, ///< nothing passes, and nobody is told
+    kPartition, ///< nothing passes between this NIC and some peers, and nobody is told
+    kMtu,       ///< the NIC takes only smaller packets
+    kReroute,   ///< what this NIC's addresses send leaves through another NIC of the host
+    kPause,     ///< a process stands still
+    kKill,      ///< a process is killed; there is no undo
+    kCpu,       ///< a process gets a part of one CPU's time
+    kDiskFull,  ///< a file system has no room left
 };
-/// "cap", "link_down".
+/// Every FaultKind.
+inline constexpr std::array kFaultKinds{
+    FaultKind::kCap,       FaultKind::kLinkDown, FaultKind::kDelay,     FaultKind::kLoss,      FaultKind::kCorrupt,
+    FaultKind::kDuplicate, FaultKind::kReorder,  FaultKind::kBlackhole, FaultKind::kPartition, FaultKind::kMtu,
+    FaultKind::kReroute,   FaultKind::kPause,    FaultKind::kKill,      FaultKind::kCpu,       FaultKind::kDiskFull};
+/// "cap", "link_down", "delay", ... "disk_full".
 [[nodiscard]] std::string_view to_string(FaultKind kind);
+
+/// What kind of thing a fault acts on.
+enum class TargetKind : std::uint8_t { kNic, kProcess, kFolder };
+[[nodiscard]] TargetKind target_kind(FaultKind kind);
 
 /// Side of a port, seen from the host.
 enum class Direction : std::uint8_t { kSend, kReceive, kBoth };
+/// Every Direction.
+inline constexpr std::array kDirections{Direction::kSend, Direction::kReceive, Direction::kBoth};
 /// "send", "receive", "both".
 [[nodiscard]] std::string_view to_string(Direction direction);
 
-/// One fault to apply. `id` is the caller's and must be unused among the open faults.
+/// Probabilities are whole millionths, so that the same plan is the same bytes everywhere: 10'000 is 1 %.
+using Millionths = std::uint32_t;
+inline constexpr Millionths kMillion = 1'000'000;
+
+/// Loss in bursts: a chain of a good and a bad state, stepped at every packet (Gilbert 1960, Elliott 1963).
+struct GilbertElliott {
+    Millionths good_to_bad = 0;
+    Millionths bad_to_good = 0;
+    Millionths loss_in_bad = kMillion;
+    Millionths loss_in_good = 0;
+    bool operator==(const GilbertElliott&) const = default;
+};
+
+/// What happens to single packets of one direction of a NIC. All zero: nothing.
+struct PacketTreatment {
+    Nanoseconds delay{0};
+    Nanoseconds jitter{0};                ///< each packet's delay is uniform in delay +- jitter; at most `delay`
+    Millionths loss = 0;                  ///< each packet by itself
+    std::optional<GilbertElliott> bursts; ///< instead of `loss`
+    Millionths corrupt = 0;
+    Millionths duplicate = 0;
+    Millionths reorder = 0; ///< this part is sent at once, the rest with the delay; needs a delay
+    bool operator==(const PacketTreatment&) const = default;
+};
+/// True when it does anything.
+[[nodiscard]] bool acts(const PacketTreatment& treatment);
+
+/// One fault to apply. `id` is the caller's and must be unused among the open faults. Which members count is told by
+/// the kind; the others keep their defaults.
 struct FaultRequest {
     std::int32_t id = 0;
     FaultKind kind = FaultKind::kCap;
-    std::string nic;                        ///< interface name in the agent's network namespace
-    Direction direction = Direction::kBoth; ///< kCap only
-    BitRate rate;                           ///< kCap only: line rate, at least 8 kbit/s
+    std::string nic; ///< NIC faults: interface name in the agent's network namespace
+    /// kCap, the packet faults, kBlackhole and kPartition
+    Direction direction = Direction::kBoth;
+    BitRate rate;                   ///< kCap: line rate, at least 8 kbit/s
+    PacketTreatment packets;        ///< kDelay, kLoss, kCorrupt, kDuplicate, kReorder
+    std::vector<std::string> peers; ///< kPartition: IPv4 or IPv6 addresses of the peers, at least one
+    std::uint32_t mtu_bytes = 0;    ///< kMtu
+    std::string via_nic;            ///< kReroute: the interface that takes over
+    std::int32_t pid = 0;           ///< kPause, kKill, kCpu: a process that the agent started
+    Millionths cpu = 0;             ///< kCpu: part of one CPU, 1'000'000 is all of one
+    std::string folder;             ///< kDiskFull: any folder of the file system
+    ByteCount leave;                ///< kDiskFull: room that is left
+    bool operator==(const FaultRequest&) const = default;
 };
 
 /// What happened to one fault. Times are CLOCK_MONOTONIC nanoseconds; 0 means "not yet".
@@ -44,7 +107,7 @@ struct FaultEvidence {
     Nanoseconds reverted_at{0}; ///< the kernel acknowledged the last step of the undo
     Nanoseconds restored_at{0}; ///< the former state was read back
     std::string mechanism;      ///< for example "htb class rate in place + ifb behind ingress u32/mirred"
-    std::string realism;        ///< "port" or "driver"
+    std::string realism;        ///< "wire", "port", "driver", "process" or "pretended"
     std::string data_path;      ///< "kernel TCP"
     std::vector<std::pair<std::string, std::string>> readback; ///< name and value, unit in the name
     std::string error;                                         ///< empty, or one sentence
@@ -64,44 +127,62 @@ struct DeviceIdentity {
 /// True when both name the same device of the same namespace (the interface name may have changed).
 [[nodiscard]] bool same_device(const DeviceIdentity& a, const DeviceIdentity& b);
 
-/// What a link loses when it goes down, as the kernel dumped it (one raw netlink message a string).
-struct LinkState {
-    bool known = false; ///< false: this entry does not touch the link's state
-    std::uint32_t flags = 0;
-    std::uint32_t mtu = 0;
-    std::vector<std::string> addresses;
-    std::vector<std::string> routes;
-    std::vector<std::string> neighbours;
+/// Which process is meant. A pid is given again; together with the start time it is not.
+struct ProcessIdentity {
+    std::int32_t pid = 0;
+    std::uint64_t start_ticks = 0; ///< since boot, field 22 of /proc/PID/stat
+    std::string command;           ///< its name, for messages
+    bool operator==(const ProcessIdentity&) const = default;
 };
 
-/// How the sending side of a NIC is slowed.
-enum class SendMechanism : std::uint8_t {
-    kNone,     ///< untouched
-    kLabClass, ///< the lab's own htb class changes its rate in place
-    kOwnRoot,  ///< our htb replaces a default root
+/// What a fault acts on: one of the three, by target_kind() of its kind.
+struct FaultTarget {
+    TargetKind kind = TargetKind::kNic;
+    DeviceIdentity device;
+    ProcessIdentity process;
+    std::string folder;          ///< absolute, without symbolic links
+    std::uint64_t device_id = 0; ///< of the folder's file system (stat's st_dev)
 };
+/// True when faults on both must be composed with each other.
+[[nodiscard]] bool same_target(const FaultTarget& a, const FaultTarget& b);
+/// "eth1", "process 4711 (railbreak)", "/var/lib/railbreak".
+[[nodiscard]] std::string to_string(const FaultTarget& target);
 
-/// The state of a NIC's traffic control before any cap.
-struct PortState {
-    SendMechanism send = SendMechanism::kNone;
-    bool receive = false;          ///< an ifb behind an ingress filter is used
-    std::string root_kind;         ///< kind of the former root qdisc
-    std::uint32_t root_handle = 0; ///< 0 for a default root
-    HtbClass lab_class;            ///< kLabClass: its parameters as the kernel kept them
-    std::string owner;             ///< alias given to the ifb, "railbreak RUN"
+/// Parts of a host's state that faults change, in the order in which they are changed; undone in reverse.
+enum class FacetKind : std::uint8_t {
+    kSendRate,    ///< htb class or root of the NIC
+    kReceive,     ///< rate and packet treatment of what arrives: ifb behind the ingress, packet program
+    kSendPackets, ///< packet treatment of what leaves: netem on an ifb behind the egress, or the packet program
+    kDrops,       ///< nft table: blackhole and partition
+    kReroute,     ///< policy rule and routing table
+    kLink,        ///< admin state and MTU
+    kCpu,         ///< CPU quota of a cgroup
+    kStop,        ///< freezer or SIGSTOP
+    kKill,        ///< SIGKILL
+    kDisk,        ///< ballast file
+};
+/// Every FacetKind, in order of application.
+inline constexpr std::array kFacetKinds{
+    FacetKind::kSendRate, FacetKind::kReceive, FacetKind::kSendPackets, FacetKind::kDrops, FacetKind::kReroute,
+    FacetKind::kLink,     FacetKind::kCpu,     FacetKind::kStop,        FacetKind::kKill,  FacetKind::kDisk};
+/// "send_rate", "receive", ...
+[[nodiscard]] std::string_view to_string(FacetKind kind);
+
+/// The former state of one facet, in that facet's own encoding.
+struct FormerPart {
+    FacetKind facet = FacetKind::kSendRate;
+    std::string state;
+    bool operator==(const FormerPart&) const = default;
 };
 
 /// Everything that is needed to undo one fault, with no other source of knowledge.
 struct JournalEntry {
-    std::int32_t id = 0;
-    FaultKind kind = FaultKind::kCap;
-    Direction direction = Direction::kBoth;
-    std::uint64_t rate_bits_per_s = 0;
-    DeviceIdentity device;
+    FaultRequest request;
+    FaultTarget target;
+    std::string owner; ///< "railbreak RUN": tag of what is made
     std::string boot_id;
     Nanoseconds lease_end_boottime{0};
-    PortState port;
-    LinkState link;
+    std::vector<FormerPart> former; ///< in order of application
 };
 
 /// Entry to bytes and back. decode_entry fails with kInput on bytes that no encode_entry made.

@@ -2,11 +2,10 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <net/if.h>
+#include <fmt/ranges.h>
 
+#include "injectors/facet.hpp"
 #include "injectors/fault_keeper_impl.hpp"
-#include "injectors/link_state.hpp"
-#include "injectors/port_cap.hpp"
 #include "injectors/preflight.hpp"
 #include "injectors/restore.hpp"
 
@@ -14,38 +13,33 @@ namespace railbreak::injectors {
 
 namespace {
 
-constexpr auto kObserveBudget = std::chrono::seconds(5);
+std::string mechanism_of(const JournalEntry& entry) {
+    std::vector<std::string> words;
+    for (const FormerPart& part : entry.former) {
+        if (std::string word = facet(part.facet).mechanism(part.state); !word.empty()) {
+            words.push_back(std::move(word));
+        }
+    }
+    return fmt::format("{}", fmt::join(words, " + "));
+}
 
-void add_rate(FaultEvidence& evidence, std::string name, const std::optional<BitRate>& rate) {
-    evidence.readback.emplace_back(std::move(name), rate ? std::to_string(rate->bits_per_s()) : "none");
+const FormerPart* find_part(const JournalEntry& entry, FacetKind kind) {
+    const auto found = std::find_if(entry.former.begin(), entry.former.end(),
+                                    [&](const FormerPart& part) { return part.facet == kind; });
+    return found == entry.former.end() ? nullptr : &*found;
 }
 
 } // namespace
 
-std::optional<PortCounters> read_counters(HostOps& ops, const DeviceIdentity& device) {
-    const auto found = find_device(ops, device);
+std::optional<PortCounters> read_counters(HostOps& ops, const FaultTarget& target) {
+    if (target.kind != TargetKind::kNic) {
+        return std::nullopt;
+    }
+    const auto found = find_device(ops, target.device);
     if (!found || found->empty()) {
         return std::nullopt;
     }
     return PortCounters{ops.monotonic(), found->front().sent_bytes, found->front().received_bytes};
-}
-
-FormerState former_state(const std::vector<const Held*>& faults) {
-    FormerState former;
-    for (const Held* fault : faults) {
-        const PortState& port = fault->entry.port;
-        if (former.port.send == SendMechanism::kNone && port.send != SendMechanism::kNone) {
-            const bool receive = former.port.receive;
-            former.port = port;
-            former.port.receive = receive;
-        }
-        former.port.receive = former.port.receive || port.receive;
-        former.port.owner = port.owner;
-        if (!former.link.known && fault->entry.link.known) {
-            former.link = fault->entry.link;
-        }
-    }
-    return former;
 }
 
 Held* FaultKeeper::Impl::find(std::int32_t id) {
@@ -54,23 +48,22 @@ Held* FaultKeeper::Impl::find(std::int32_t id) {
     return found == faults_.end() ? nullptr : found->get();
 }
 
-/// Faults that act on the device now: applied or being applied.
-std::vector<const Held*> FaultKeeper::Impl::on_device(const DeviceIdentity& device, const Held* without) const {
+std::vector<const Held*> FaultKeeper::Impl::together(const FaultTarget& target, const Held* without) const {
     std::vector<const Held*> found;
     for (const auto& each : faults_) {
-        if (each.get() != without && same_device(each->entry.device, device) && each->state != FaultState::kUndoing) {
+        if (each.get() != without && same_target(each->entry.target, target) && each->state != FaultState::kUndoing) {
             found.push_back(each.get());
         }
     }
     return found;
 }
 
-WantedState FaultKeeper::Impl::wanted_by(const std::vector<const Held*>& faults) {
-    std::vector<ActiveFault> active;
+Result<WantedState> FaultKeeper::Impl::wanted_by(const std::vector<const Held*>& faults) {
+    std::vector<FaultRequest> requests;
     for (const Held* each : faults) {
-        active.push_back({each->request.kind, each->request.direction, each->request.rate});
+        requests.push_back(each->request);
     }
-    return compose(active);
+    return compose(requests);
 }
 
 Result<void> FaultKeeper::Impl::step(Held& fault, FaultEvent event) {
@@ -96,135 +89,112 @@ Result<void> FaultKeeper::Impl::may_apply(const FaultRequest& request) {
     return guard_.check();
 }
 
-/// Preflight: finds the NIC, refuses what is not to be touched, and collects the former state. A fault that joins
-/// others on its NIC takes over the former state from them, since what it would read now is their work.
-Result<void> FaultKeeper::Impl::plan(Held& fault) {
+/// Refuses what cannot be combined with the faults that are open. A reroute's table lives on the NIC that takes over,
+/// and a link that goes down would empty it.
+Result<void> FaultKeeper::Impl::check_company(const Held& fault) const {
     const FaultRequest& request = fault.request;
-    const auto is_down = [&](const auto& each) {
-        return each->request.nic == request.nic && each->request.kind == FaultKind::kLinkDown;
-    };
-    const bool already_down = std::any_of(faults_.begin(), faults_.end(), is_down);
-    auto nic = check_nic(ops_, request, options_.protected_nics, already_down);
-    const auto boot_id = ops_.boot_id();
-    if (!nic || !boot_id) {
-        return tl::unexpected(nic ? boot_id.error() : nic.error());
-    }
-    if (auto alone = check_alone(nic->device); !alone) {
-        return alone;
-    }
-    fault.entry.id = request.id;
-    fault.entry.kind = request.kind;
-    fault.entry.direction = request.direction;
-    fault.entry.rate_bits_per_s = request.rate.bits_per_s();
-    fault.entry.device = nic->device;
-    fault.entry.boot_id = *boot_id;
-    fault.entry.lease_end_boottime = lease_end_;
-    // Faults whose undo failed count here: what they left must not be taken for the former state.
-    std::vector<const Held*> others;
+    std::vector<FaultRequest> requests{request};
     for (const auto& each : faults_) {
-        if (same_device(each->entry.device, nic->device)) {
-            others.push_back(each.get());
+        const FaultRequest& other = each->request;
+        if (same_target(each->entry.target, fault.entry.target)) {
+            requests.push_back(other);
+        }
+        const bool under_way =
+            (request.kind == FaultKind::kLinkDown && other.kind == FaultKind::kReroute &&
+             other.via_nic == request.nic) ||
+            (request.kind == FaultKind::kReroute && other.kind == FaultKind::kLinkDown && other.nic == request.via_nic);
+        if (under_way) {
+            return fail(
+                Error(ErrorKind::kRefused, fmt::format("{} cannot go together with the {} of {}",
+                                                       to_string(request.kind), to_string(other.kind), other.nic))
+                    .with("id", std::to_string(request.id))
+                    .with("other", std::to_string(other.id)));
         }
     }
-    const FormerState known = former_state(others);
-    const std::string owner = "railbreak " + options_.run_id;
-    if (request.kind == FaultKind::kLinkDown) {
-        auto link = known.link.known ? Result<LinkState>(known.link) : snapshot_link(ops_, nic->link);
-        if (!link) {
-            return tl::unexpected(link.error());
-        }
-        fault.entry.link = std::move(*link);
-        return {};
-    }
-    fault.entry.port.owner = owner;
-    if (request.direction != Direction::kReceive) {
-        auto port = known.port.send != SendMechanism::kNone ? Result<PortState>(known.port)
-                                                            : plan_cap(ops_, nic->device, Direction::kSend, owner);
-        if (!port) {
-            return tl::unexpected(port.error());
-        }
-        fault.entry.port = std::move(*port);
-        fault.entry.port.receive = false;
-    }
-    if (request.direction != Direction::kSend) {
-        if (!known.port.receive) {
-            if (auto port = plan_cap(ops_, nic->device, Direction::kReceive, owner); !port) {
-                return tl::unexpected(port.error());
+    return compose(requests).map([](const WantedState&) {});
+}
+
+/// Former state of every facet that the fault touches. A fault that joins others on its target takes it over from them,
+/// since what it would read now is their work; those whose undo failed count too.
+Result<void> FaultKeeper::Impl::plan_facets(Held& fault) {
+    for (const FacetKind kind : facets_of(fault.request)) {
+        const FormerPart* known = nullptr;
+        for (const auto& each : faults_) {
+            if (known == nullptr && same_target(each->entry.target, fault.entry.target)) {
+                known = find_part(each->entry, kind);
             }
         }
-        fault.entry.port.receive = true;
+        if (known != nullptr) {
+            fault.entry.former.push_back(*known);
+            continue;
+        }
+        auto former = facet(kind).plan(ops_, context_of(fault.entry), fault.request);
+        if (!former) {
+            return tl::unexpected(former.error());
+        }
+        fault.entry.former.push_back({kind, std::move(*former)});
     }
     return {};
 }
 
-Result<void> FaultKeeper::Impl::check_alone(const DeviceIdentity& device) const {
-    return check_other_runs(journal_.path().substr(0, journal_.path().rfind('/')), journal_.path(), device);
+/// Preflight: finds the target, refuses what is not to be touched, and collects the former state.
+Result<void> FaultKeeper::Impl::plan(Held& fault) {
+    const FaultRequest& request = fault.request;
+    if (auto sensible = check_request(request); !sensible) {
+        return sensible;
+    }
+    const std::string folder = journal_.path().substr(0, journal_.path().rfind('/'));
+    auto target = find_target(ops_, request, options_.protected_nics, folder);
+    const auto boot_id = ops_.boot_id();
+    if (!target || !boot_id) {
+        return tl::unexpected(target ? boot_id.error() : target.error());
+    }
+    fault.entry.request = request;
+    fault.entry.target = std::move(*target);
+    fault.entry.owner = "railbreak " + options_.run_id;
+    fault.entry.boot_id = *boot_id;
+    fault.entry.lease_end_boottime = lease_end_;
+    return check_alone(fault.entry.target).and_then([&] { return check_company(fault); }).and_then([&] {
+        return plan_facets(fault);
+    });
+}
+
+Result<void> FaultKeeper::Impl::check_alone(const FaultTarget& target) const {
+    return check_other_runs(journal_.path().substr(0, journal_.path().rfind('/')), journal_.path(), target);
 }
 
 /// The plan has looked for other runs already; once more after writing, so that of two runs that start together at
 /// least one sees the other's entry.
 Result<void> FaultKeeper::Impl::write_down(Held& fault) {
-    return journal_.intent(fault.entry).and_then([&] { return check_alone(fault.entry.device); }).and_then([&] {
+    return journal_.intent(fault.entry).and_then([&] { return check_alone(fault.entry.target); }).and_then([&] {
         return guard_.entrust(fault.entry);
     });
 }
 
-Result<void> FaultKeeper::Impl::go_to(std::int32_t ifindex, const FormerState& former, const WantedState& wanted) {
-    if (auto done = set_send_cap(ops_, ifindex, former.port, wanted.send); !done) {
-        return done;
-    }
-    if (auto done = set_receive_cap(ops_, ifindex, former.port, wanted.receive); !done) {
-        return done;
-    }
-    if (wanted.down) {
-        return ops_.set_link_flags(ifindex, IFF_UP, 0);
-    }
-    return restore_and_verify_link(ops_, ifindex, former.link).map([](const auto&) {});
-}
-
 Result<void> FaultKeeper::Impl::observe(Held& fault, const WantedState& wanted) {
-    const std::int32_t ifindex = fault.entry.device.ifindex;
-    const auto wrong = [&](std::string_view what) {
-        return fail(Error(ErrorKind::kHarness, fmt::format("the fault on {} was acknowledged but is not seen: {}",
-                                                           fault.entry.device.name, what))
-                        .with("nic", fault.entry.device.name));
-    };
-    if (fault.request.kind == FaultKind::kLinkDown) {
-        const auto stopped = wait_running(ops_, ifindex, Deadline::after(kObserveBudget), false);
-        if (!stopped) {
-            return tl::unexpected(stopped.error());
+    for (const FormerPart& part : fault.entry.former) {
+        auto seen = facet(part.facet).observe(ops_, context_of(fault.entry), part.state, wanted);
+        if (!seen) {
+            return fail(
+                Error(seen.error().kind(), "the fault was acknowledged but is not seen: " + seen.error().message())
+                    .with("target", to_string(fault.entry.target)));
         }
-        fault.evidence.readback.emplace_back("running", *stopped ? "no" : "yes");
-        return *stopped ? Result<void>() : wrong("the link is still running");
-    }
-    if (fault.entry.port.send != SendMechanism::kNone) {
-        const auto rate = read_send_cap(ops_, ifindex, fault.entry.port);
-        if (!rate) {
-            return tl::unexpected(rate.error());
-        }
-        add_rate(fault.evidence, "send_rate_bits_per_s", *rate);
-        if (!*rate || !wanted.send || **rate > *wanted.send) {
-            return wrong("the send rate");
-        }
-    }
-    if (fault.entry.port.receive) {
-        const auto rate = read_receive_cap(ops_, ifindex);
-        if (!rate) {
-            return tl::unexpected(rate.error());
-        }
-        add_rate(fault.evidence, "receive_rate_bits_per_s", *rate);
-        if (!*rate || !wanted.receive || **rate > *wanted.receive) {
-            return wrong("the receive rate");
+        for (auto& value : *seen) {
+            fault.evidence.readback.push_back(std::move(value));
         }
     }
     return {};
 }
 
 Result<void> FaultKeeper::Impl::inject(Held& fault) {
-    const auto together = on_device(fault.entry.device, nullptr);
-    const WantedState wanted = wanted_by(together);
-    if (auto done = go_to(fault.entry.device.ifindex, former_state(together), wanted); !done) {
-        return done;
+    const auto wanted = wanted_by(together(fault.entry.target, nullptr));
+    if (!wanted) {
+        return tl::unexpected(wanted.error());
+    }
+    for (const FormerPart& part : fault.entry.former) {
+        if (auto done = facet(part.facet).go_to(ops_, context_of(fault.entry), part.state, *wanted); !done) {
+            return done;
+        }
     }
     fault.evidence.applied_at = ops_.monotonic();
     auto noted = step(fault, FaultEvent::kApplyDone).and_then([&] {
@@ -233,13 +203,43 @@ Result<void> FaultKeeper::Impl::inject(Held& fault) {
     if (!noted) {
         return noted;
     }
-    if (auto seen = observe(fault, wanted); !seen) {
+    if (auto seen = observe(fault, *wanted); !seen) {
         return seen;
     }
     fault.evidence.observed_at = ops_.monotonic();
-    fault.counters_at_apply = read_counters(ops_, fault.entry.device);
+    fault.counters_at_apply = read_counters(ops_, fault.entry.target);
     // A guard that has undone everything meanwhile leaves a fault that nobody watches.
     return guard_.check().and_then([&] { return step(fault, FaultEvent::kSeen); });
+}
+
+Result<FaultPreview> FaultKeeper::Impl::preview(const FaultRequest& request) {
+    if (auto allowed = may_apply(request); !allowed) {
+        return tl::unexpected(allowed.error());
+    }
+    Held held;
+    held.request = request;
+    if (auto planned = plan(held); !planned) {
+        return tl::unexpected(planned.error());
+    }
+    auto involved = together(held.entry.target, nullptr);
+    involved.push_back(&held);
+    const auto wanted = wanted_by(involved);
+    if (!wanted) {
+        return tl::unexpected(wanted.error());
+    }
+    FaultPreview preview{held.entry.target,
+                         mechanism_of(held.entry),
+                         std::string(realism_of(request.kind)),
+                         std::string(data_path_of(request.kind)),
+                         {}};
+    std::vector<std::string>& undo = preview.steps.undo;
+    for (const FormerPart& part : held.entry.former) {
+        Steps steps = facet(part.facet).describe(context_of(held.entry), part.state, *wanted);
+        std::move(steps.changes.begin(), steps.changes.end(), std::back_inserter(preview.steps.changes));
+        undo.insert(undo.begin(), std::make_move_iterator(steps.undo.begin()),
+                    std::make_move_iterator(steps.undo.end()));
+    }
+    return preview;
 }
 
 Result<FaultEvidence> FaultKeeper::Impl::apply(const FaultRequest& request) {
@@ -252,10 +252,9 @@ Result<FaultEvidence> FaultKeeper::Impl::apply(const FaultRequest& request) {
     if (auto planned = plan(*held); !planned) {
         return tl::unexpected(planned.error());
     }
-    const bool cap = request.kind == FaultKind::kCap;
-    held->evidence.mechanism = cap ? cap_mechanism(held->entry.port) : "admin down";
-    held->evidence.realism = cap ? "port" : "driver";
-    held->evidence.data_path = "kernel TCP";
+    held->evidence.mechanism = mechanism_of(held->entry);
+    held->evidence.realism = realism_of(request.kind);
+    held->evidence.data_path = data_path_of(request.kind);
     faults_.push_back(std::move(held));
     done_.erase(request.id);
     Held& fault = *faults_.back();
@@ -267,7 +266,7 @@ Result<FaultEvidence> FaultKeeper::Impl::apply(const FaultRequest& request) {
 }
 
 /// Ends a fault that failed. One that did not get past its journal entry has changed nothing, and perhaps must not:
-/// another run may be at work on the NIC. So only its entry is closed.
+/// another run may be at work on the target. So only its entry is closed.
 Result<FaultEvidence> FaultKeeper::Impl::give_up(Held& fault, Error error) {
     fault.evidence.error = error.message();
     const bool untouched = fault.state == FaultState::kChecked;
@@ -275,11 +274,11 @@ Result<FaultEvidence> FaultKeeper::Impl::give_up(Held& fault, Error error) {
         return untouched ? step(fault, FaultEvent::kUndone).and_then([&] { return close_entry(fault); }) : undo(fault);
     });
     if (!ended) {
-        const std::string nic = fault.request.nic;
+        const std::string target = to_string(fault.entry.target);
         fault.state = FaultState::kUndoing;
         return fail(Error(ErrorKind::kTeardown,
                           fmt::format("{}; and undoing it failed: {}", error.message(), ended.error().message()))
-                        .with("nic", nic)
+                        .with("target", target)
                         .with("id", std::to_string(fault.request.id)));
     }
     return fail(std::move(error));

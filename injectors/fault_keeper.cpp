@@ -24,7 +24,7 @@ Result<FaultKeeper> FaultKeeper::open(KeeperOptions options, HostOps& ops) {
             return fail(Error(ErrorKind::kTeardown,
                               fmt::format("an earlier run left a fault that could not be undone: {}", fault.error))
                             .with("run", fault.run_id)
-                            .with("nic", fault.nic)
+                            .with("target", fault.target)
                             .advise("Run: railbreak recover"));
         }
     }
@@ -53,6 +53,9 @@ Result<RecoverReport> FaultKeeper::recover(HostOps& ops, const std::string& jour
 
 Result<FaultEvidence> FaultKeeper::apply(const FaultRequest& request) {
     return impl_->apply(request);
+}
+Result<FaultPreview> FaultKeeper::preview(const FaultRequest& request) {
+    return impl_->preview(request);
 }
 Result<FaultEvidence> FaultKeeper::revert(std::int32_t id) {
     return impl_->revert(id);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "injectors/facet.hpp"
 #include "injectors/fault.hpp"
 #include "injectors/fault_state.hpp"
 #include "injectors/guard.hpp"
@@ -40,6 +41,15 @@ struct OpenFault {
     FaultEvidence evidence;
 };
 
+/// What a fault would do: see FaultKeeper::preview().
+struct FaultPreview {
+    FaultTarget target;
+    std::string mechanism;
+    std::string realism;
+    std::string data_path;
+    Steps steps;
+};
+
 class FaultKeeper {
 public:
     /// Undoes leftovers of dead runs (see leftovers()), creates the journal, arms the guard. kTeardown when a leftover
@@ -50,6 +60,9 @@ public:
     /// changed); any other Error after an undo of what was done so far; kTeardown when that undo failed: the fault is
     /// then still among open_faults() and revert() may be tried again.
     [[nodiscard]] Result<FaultEvidence> apply(const FaultRequest& request);
+    /// Everything up to the journal entry: looks, checks and refuses as apply() does, then tells what would be changed
+    /// and how it would be undone. Changes nothing.
+    [[nodiscard]] Result<FaultPreview> preview(const FaultRequest& request);
     /// Undoes one fault and verifies. A fault that was undone already gives its evidence again.
     [[nodiscard]] Result<FaultEvidence> revert(std::int32_t id);
     /// Undoes all, newest first; goes on after a failure. The first failure is returned, with the fact "id".

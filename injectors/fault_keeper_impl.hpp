@@ -19,8 +19,9 @@ struct PortCounters {
     std::uint64_t sent_bytes = 0;
     std::uint64_t received_bytes = 0;
 };
-/// Reads them; nothing when the device is gone or does not tell. They are evidence, never a condition.
-[[nodiscard]] std::optional<PortCounters> read_counters(HostOps& ops, const DeviceIdentity& device);
+/// Reads them; nothing when the target is no NIC, or the device is gone or does not tell. They are evidence, never a
+/// condition.
+[[nodiscard]] std::optional<PortCounters> read_counters(HostOps& ops, const FaultTarget& target);
 
 /// A fault in the keeper's hands.
 struct Held {
@@ -31,14 +32,6 @@ struct Held {
     std::optional<PortCounters> counters_at_apply; ///< nothing when they could not be read
 };
 
-/// The former state of everything that any of these faults touches on one NIC.
-struct FormerState {
-    PortState port;
-    LinkState link;
-};
-
-[[nodiscard]] FormerState former_state(const std::vector<const Held*>& faults);
-
 class FaultKeeper::Impl {
 public:
     Impl(KeeperOptions options, HostOps& ops, Journal journal, Guard guard, RecoverReport leftovers,
@@ -47,6 +40,7 @@ public:
           leftovers_(std::move(leftovers)), lease_end_(lease_end) {}
 
     Result<FaultEvidence> apply(const FaultRequest& request);
+    Result<FaultPreview> preview(const FaultRequest& request);
     Result<FaultEvidence> revert(std::int32_t id);
     Result<std::vector<FaultEvidence>> revert_all();
     Result<void> renew_lease();
@@ -61,17 +55,23 @@ public:
 private:
     Result<void> may_apply(const FaultRequest& request);
     Result<void> plan(Held& fault);
+    Result<void> plan_facets(Held& fault);
+    Result<void> check_company(const Held& fault) const;
     Result<void> write_down(Held& fault);
     Result<void> inject(Held& fault);
     Result<void> undo(Held& fault);
+    Result<Notes> undo_partly(Held& fault, const WantedState& wanted);
     Result<void> observe(Held& fault, const WantedState& wanted);
-    Result<void> go_to(std::int32_t ifindex, const FormerState& former, const WantedState& wanted);
-    Result<std::vector<std::string>> verify(const Held& fault, const FormerState& former, const WantedState& wanted);
+    Result<void> extend_deadlines();
     Result<void> close_entry(Held& fault);
-    Result<void> check_alone(const DeviceIdentity& device) const;
+    Result<void> check_alone(const FaultTarget& target) const;
     Result<FaultEvidence> give_up(Held& fault, Error error);
-    std::vector<const Held*> on_device(const DeviceIdentity& device, const Held* without) const;
-    static WantedState wanted_by(const std::vector<const Held*>& faults);
+    /// Faults on the target that act now, `without` one of them.
+    std::vector<const Held*> together(const FaultTarget& target, const Held* without) const;
+    static Result<WantedState> wanted_by(const std::vector<const Held*>& faults);
+    [[nodiscard]] FacetContext context_of(const JournalEntry& entry) const {
+        return {entry.target, entry.owner, lease_end_};
+    }
     static Result<void> step(Held& fault, FaultEvent event);
     Held* find(std::int32_t id);
 

@@ -4,36 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "injectors/facet.hpp"
 #include "injectors/fault_keeper_impl.hpp"
-#include "injectors/port_cap.hpp"
 #include "injectors/restore.hpp"
 
 namespace railbreak::injectors {
-
-/// Reads back that the fault's own part is as the remaining faults want it; with none left, as before.
-Result<std::vector<std::string>> FaultKeeper::Impl::verify(const Held& fault, const FormerState& former,
-                                                           const WantedState& wanted) {
-    const std::int32_t ifindex = fault.entry.device.ifindex;
-    std::vector<std::string> notes;
-    PortState restored = former.port;
-    if (wanted.send) {
-        restored.send = SendMechanism::kNone;
-        const auto rate = read_send_cap(ops_, ifindex, former.port);
-        if (!rate || !*rate || **rate > *wanted.send) {
-            return fail(ErrorKind::kTeardown,
-                        fmt::format("{} does not send at the rate of the faults that remain", fault.entry.device.name));
-        }
-    }
-    if (wanted.receive) {
-        restored.receive = false;
-        const auto rate = read_receive_cap(ops_, ifindex);
-        if (!rate || !*rate || **rate > *wanted.receive) {
-            return fail(ErrorKind::kTeardown, fmt::format("{} does not receive at the rate of the faults that remain",
-                                                          fault.entry.device.name));
-        }
-    }
-    return verify_port(ops_, ifindex, restored);
-}
 
 Result<void> FaultKeeper::Impl::close_entry(Held& fault) {
     if (auto marked = journal_.mark(JournalMark::kRestored, fault.request.id); !marked) {
@@ -56,7 +31,7 @@ void add_carried_rates(HostOps& ops, Held& fault) {
     if (fault.request.kind != FaultKind::kCap || !fault.counters_at_apply || fault.evidence.reverted_at.count() != 0) {
         return;
     }
-    const std::optional<PortCounters> now = read_counters(ops, fault.entry.device);
+    const std::optional<PortCounters> now = read_counters(ops, fault.entry.target);
     const PortCounters& then = *fault.counters_at_apply;
     fault.counters_at_apply.reset(); // once: a second try of the undo would measure a time without the fault
     if (!now || now->at <= then.at || now->sent_bytes < then.sent_bytes || now->received_bytes < then.received_bytes) {
@@ -73,35 +48,40 @@ void add_carried_rates(HostOps& ops, Held& fault) {
 
 } // namespace
 
-Result<void> FaultKeeper::Impl::undo(Held& fault) {
-    add_carried_rates(ops_, fault);
-    const auto remaining = on_device(fault.entry.device, &fault);
-    auto involved = remaining;
-    involved.push_back(&fault);
-    std::vector<std::string> notes;
-    const auto device = find_device(ops_, fault.entry.device);
-    if (!device) {
-        return tl::unexpected(device.error());
-    }
-    if (remaining.empty() || device->empty()) {
-        auto done = restore_entry(ops_, fault.entry);
-        if (!done) {
+/// Takes the fault's part back to what the faults that remain on its target want.
+Result<Notes> FaultKeeper::Impl::undo_partly(Held& fault, const WantedState& wanted) {
+    const FacetContext context = context_of(fault.entry);
+    for (auto part = fault.entry.former.rbegin(); part != fault.entry.former.rend(); ++part) {
+        if (auto done = facet(part->facet).go_to(ops_, context, part->state, wanted); !done) {
             return tl::unexpected(done.error());
         }
-        notes = std::move(*done);
-        fault.evidence.reverted_at = ops_.monotonic();
-    } else {
-        const FormerState former = former_state(involved);
-        const WantedState wanted = wanted_by(remaining);
-        if (auto done = go_to(fault.entry.device.ifindex, former, wanted); !done) {
-            return done;
-        }
-        fault.evidence.reverted_at = ops_.monotonic();
-        auto verified = verify(fault, former, wanted);
+    }
+    fault.evidence.reverted_at = ops_.monotonic();
+    Notes notes;
+    for (const FormerPart& part : fault.entry.former) {
+        auto verified = facet(part.facet).verify(ops_, context, part.state, wanted);
         if (!verified) {
-            return tl::unexpected(verified.error());
+            return verified;
         }
-        notes = std::move(*verified);
+        notes.insert(notes.end(), verified->begin(), verified->end());
+    }
+    return notes;
+}
+
+Result<void> FaultKeeper::Impl::undo(Held& fault) {
+    add_carried_rates(ops_, fault);
+    const auto remaining = together(fault.entry.target, &fault);
+    const auto wanted = wanted_by(remaining);
+    const auto exists = target_exists(ops_, fault.entry.target);
+    if (!wanted || !exists) {
+        return tl::unexpected(wanted ? exists.error() : wanted.error());
+    }
+    auto notes = remaining.empty() || !*exists ? restore_entry(ops_, fault.entry) : undo_partly(fault, *wanted);
+    if (!notes) {
+        return tl::unexpected(notes.error());
+    }
+    if (fault.evidence.reverted_at.count() == 0) {
+        fault.evidence.reverted_at = ops_.monotonic();
     }
     auto reverted = step(fault, FaultEvent::kUndone).and_then([&] {
         return journal_.mark(JournalMark::kReverted, fault.request.id);
@@ -110,7 +90,7 @@ Result<void> FaultKeeper::Impl::undo(Held& fault) {
         return reverted;
     }
     fault.evidence.restored_at = ops_.monotonic();
-    for (std::string& note : notes) {
+    for (std::string& note : *notes) {
         fault.evidence.readback.emplace_back("note", std::move(note));
     }
     return close_entry(fault);
@@ -162,11 +142,29 @@ Result<void> FaultKeeper::Impl::renew_lease() {
         return alive;
     }
     const Nanoseconds end = ops_.boottime() + options_.lease;
-    auto sent = guard_.renew(end);
-    if (sent) {
-        lease_end_ = end;
+    if (auto sent = guard_.renew(end); !sent) {
+        return sent;
     }
-    return sent;
+    lease_end_ = end;
+    return extend_deadlines();
+}
+
+/// Moves the deadlines that the kernel itself keeps.
+Result<void> FaultKeeper::Impl::extend_deadlines() {
+    for (const auto& fault : faults_) {
+        for (const FormerPart& part : fault->entry.former) {
+            if (fault->state != FaultState::kObserved || !facet(part.facet).renews(part.state)) {
+                continue;
+            }
+            auto done = wanted_by(together(fault->entry.target, nullptr)).and_then([&](const WantedState& wanted) {
+                return facet(part.facet).go_to(ops_, context_of(fault->entry), part.state, wanted);
+            });
+            if (!done) {
+                return tl::unexpected(std::move(done.error()).during("extending a fault's deadline"));
+            }
+        }
+    }
+    return {};
 }
 
 Result<void> FaultKeeper::Impl::close() {

@@ -150,7 +150,7 @@ GuardProcess::Next GuardProcess::obey(std::string_view message) {
         }
     } else if (kind == GuardWord::kRelease) {
         const auto id = in.get<std::int32_t>();
-        std::erase_if(held_, [&](const Held& each) { return each.entry.id == id; });
+        std::erase_if(held_, [&](const Held& each) { return each.entry.request.id == id; });
         acknowledge(sequence);
     } else if (kind == GuardWord::kDisarm && held_.empty()) {
         acknowledge(sequence);
@@ -184,8 +184,8 @@ bool GuardProcess::try_restore(Held& held) {
     held.open = false;
     // The host is as before whether or not the journal can say so; if it cannot, the next recovery looks again.
     const Nanoseconds now = ops_->boottime();
-    const std::string marks =
-        mark_frame(JournalMark::kReverted, held.entry.id, now) + mark_frame(JournalMark::kRestored, held.entry.id, now);
+    const std::string marks = mark_frame(JournalMark::kReverted, held.entry.request.id, now) +
+                              mark_frame(JournalMark::kRestored, held.entry.request.id, now);
     if (ops_->append(journal_.get(), marks)) {
         (void)ops_->sync_file(journal_.get());
     }

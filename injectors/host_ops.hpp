@@ -15,6 +15,9 @@
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "injectors/fault.hpp"
+#include "injectors/kernel_features.hpp"
+#include "injectors/packet_program.hpp"
+#include "injectors/traffic_control.hpp"
 
 namespace railbreak::injectors {
 
@@ -38,6 +41,23 @@ struct FilterRecord {
     TcHandle parent = 0; ///< ffff:fff2 for arriving, ffff:fff3 for leaving packets
     std::uint16_t priority = 0;
     std::string kind;
+};
+
+/// A process as /proc describes it.
+struct ProcessRecord {
+    ProcessIdentity identity;
+    char state = '?';      ///< 'R', 'S', 'T' (stopped), 'Z', ...
+    std::uint32_t uid = 0; ///< effective user
+    /// Lines of /proc/PID/cgroup: controllers ("" for cgroup v2, else "cpu,cpuacct") and path within the hierarchy.
+    std::vector<std::pair<std::string, std::string>> cgroups;
+};
+
+/// The file system that holds a path.
+struct FileSystemRecord {
+    std::uint64_t device_id = 0; ///< st_dev
+    ByteCount total;
+    ByteCount available;     ///< to this user
+    bool holds_root = false; ///< it is the one of "/"
 };
 
 /// A network namespace.
@@ -80,7 +100,25 @@ public:
     /// deadline passed first. Wakes more often than needed; look again after each.
     [[nodiscard]] virtual Result<bool> wait_event(Deadline deadline) = 0;
 
+    /// Policy rules of both address families, raw netlink messages in kernel order.
+    [[nodiscard]] virtual Result<std::vector<std::string>> rules() = 0;
+    /// Objects of an nft table: raw messages (NFT_MSG_GETTABLE, GETCHAIN, GETRULE, GETSETELEM, ... of nfnetlink) that
+    /// answer `request`. errno ENOENT when there is no such table.
+    [[nodiscard]] virtual Result<std::vector<std::string>> nft_list(std::string_view request) = 0;
+    /// The packet program of that priority on the device; empty when there is none.
+    [[nodiscard]] virtual Result<std::optional<PacketProgramRecord>>
+    packet_program(std::int32_t ifindex, TcDirection direction, std::uint16_t priority) = 0;
+    /// What the running kernel can do and this process may ask of it; probed once.
+    [[nodiscard]] virtual Result<KernelFeatures> features() = 0;
+    /// A process; empty when there is none of that pid.
+    [[nodiscard]] virtual Result<std::optional<ProcessRecord>> process(std::int32_t pid) = 0;
+    /// A small file of proc, sysfs or cgroup, whole; and the names in a folder, sorted. Errors carry errno.
+    [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
+    [[nodiscard]] virtual Result<std::vector<std::string>> list_folder(const std::string& path) = 0;
+    [[nodiscard]] virtual Result<FileSystemRecord> file_system(const std::string& path) = 0;
+
     // Effects on the network.
+    [[nodiscard]] virtual Result<void> set_mtu(std::int32_t ifindex, std::uint32_t mtu_bytes) = 0;
     /// Sets the IFF_* bits in `mask` to those in `flags`.
     [[nodiscard]] virtual Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask,
                                                       std::uint32_t flags) = 0;
@@ -100,8 +138,35 @@ public:
     [[nodiscard]] virtual Result<void> remove_qdisc(std::int32_t ifindex, TcHandle parent, TcHandle handle) = 0;
     [[nodiscard]] virtual Result<void> make_clsact(std::int32_t ifindex) = 0;
     /// Sends everything that arrives on `ifindex` through the device `to`. Needs the clsact qdisc.
-    [[nodiscard]] virtual Result<void> make_redirect(std::int32_t ifindex, std::uint16_t priority, std::int32_t to) = 0;
-    [[nodiscard]] virtual Result<void> remove_redirect(std::int32_t ifindex, std::uint16_t priority) = 0;
+    [[nodiscard]] virtual Result<void> make_redirect(std::int32_t ifindex, TcDirection direction,
+                                                     std::uint16_t priority, std::int32_t to) = 0;
+    [[nodiscard]] virtual Result<void> remove_redirect(std::int32_t ifindex, TcDirection direction,
+                                                       std::uint16_t priority) = 0;
+    /// A netem qdisc; change sends every attribute, for what is not sent would stay.
+    [[nodiscard]] virtual Result<void> make_netem(std::int32_t ifindex, TcHandle parent, TcHandle handle,
+                                                  const NetemShape& shape) = 0;
+    [[nodiscard]] virtual Result<void> change_netem(std::int32_t ifindex, TcHandle parent, TcHandle handle,
+                                                    const NetemShape& shape) = 0;
+    /// Hangs the packet program into the device's clsact qdisc, or gives the one that hangs there another setting.
+    [[nodiscard]] virtual Result<void> attach_program(std::int32_t ifindex, TcDirection direction,
+                                                      std::uint16_t priority, const PacketProgram& program) = 0;
+    [[nodiscard]] virtual Result<void> change_program(std::int32_t ifindex, TcDirection direction,
+                                                      std::uint16_t priority, const PacketProgram& program) = 0;
+    [[nodiscard]] virtual Result<void> remove_program(std::int32_t ifindex, TcDirection direction,
+                                                      std::uint16_t priority) = 0;
+    /// Sends raw nfnetlink messages as one transaction: all take effect or none. `what` stands in the Error.
+    [[nodiscard]] virtual Result<void> nft(const std::vector<std::string>& messages, std::string_view what) = 0;
+
+    // Effects on processes and files of the kernel.
+    /// By pidfd, so that it is this very process. errno ESRCH when it is gone.
+    [[nodiscard]] virtual Result<void> signal_process(const ProcessIdentity& process, int signal) = 0;
+    /// One write(2) to an existing file of proc, sysfs or cgroup. Errors carry errno.
+    [[nodiscard]] virtual Result<void> write_file(const std::string& path, std::string_view text) = 0;
+    /// mkdir and rmdir of one folder (a cgroup); errno EEXIST, ENOENT, EBUSY.
+    [[nodiscard]] virtual Result<void> make_cgroup(const std::string& path) = 0;
+    [[nodiscard]] virtual Result<void> remove_cgroup(const std::string& path) = 0;
+    /// Makes a new file of that size, its blocks allocated (fallocate). errno EEXIST, ENOSPC. remove_file undoes it.
+    [[nodiscard]] virtual Result<void> make_ballast(const std::string& path, ByteCount size) = 0;
 
     // Effects on the journal's files.
     /// Creates the folder and its parents (mode 0700) when missing.

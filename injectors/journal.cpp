@@ -50,7 +50,7 @@ bool apply_mark(JournalContents& contents, Decoder& in) {
     }
     // An id may be used again after it was restored: a mark belongs to its latest intent.
     const auto fault = std::find_if(contents.faults.rbegin(), contents.faults.rend(),
-                                    [&](const JournalledFault& each) { return each.entry.id == id; });
+                                    [&](const JournalledFault& each) { return each.entry.request.id == id; });
     if (fault == contents.faults.rend()) {
         return true;
     }

@@ -345,11 +345,11 @@ Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link) {
     }
     std::erase_if(*routes, [](const std::string& route) { return !is_own_route(route); });
     std::erase_if(*neighbours, [](const std::string& neighbour) { return !is_own_neighbour(neighbour); });
-    return LinkState{true, link.flags, link.mtu, std::move(*addresses), std::move(*routes), std::move(*neighbours)};
+    return LinkState{link.flags, link.mtu, std::move(*addresses), std::move(*routes), std::move(*neighbours)};
 }
 
 Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& former, Deadline deadline) {
-    if (!former.known || (former.flags & IFF_UP) == 0) {
+    if ((former.flags & IFF_UP) == 0) {
         return {};
     }
     // Link-local addresses go first: on up the kernel would make them anew and then spend a second on looking for
@@ -379,9 +379,6 @@ Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& f
 
 Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
     std::vector<std::string> notes;
-    if (!former.known) {
-        return notes;
-    }
     const auto link = find_link(ops, ifindex);
     if (!link) {
         return tl::unexpected(link.error());

@@ -13,6 +13,15 @@
 
 namespace railbreak::injectors {
 
+/// What a link loses when it goes down, as the kernel dumped it (one raw netlink message a string).
+struct LinkState {
+    std::uint32_t flags = 0;
+    std::uint32_t mtu = 0;
+    std::vector<std::string> addresses;
+    std::vector<std::string> routes;
+    std::vector<std::string> neighbours;
+};
+
 /// Dumps the device's state. kRefused when it holds something that cannot be given back (named in the Error).
 [[nodiscard]] Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <net/if.h>
+#include <unistd.h>
 
 #include "injectors/journal.hpp"
 
@@ -35,15 +36,8 @@ std::vector<LinkRecord> with_masters(const std::vector<LinkRecord>& links, const
     return chain;
 }
 
-} // namespace
-
-Result<CheckedNic> check_nic(HostOps& ops, const FaultRequest& request, std::span<const std::string> protected_nics,
-                             bool already_down) {
-    if (request.kind == FaultKind::kCap && request.rate < BitRate::bits_per_s(8000)) {
-        return fail(Error(ErrorKind::kInput, "the rate of a cap must be at least 8 kbit/s")
-                        .with("rate_bits_per_s", std::to_string(request.rate.bits_per_s()))
-                        .advise("Use the fault kind link_down to stop all traffic."));
-    }
+/// The NIC of a request, unless it may not be touched.
+Result<DeviceIdentity> find_nic(HostOps& ops, const std::string& name, std::span<const std::string> protected_nics) {
     const auto links = ops.links();
     const auto gateways = ops.default_route_devices();
     const auto netns = ops.netns();
@@ -51,10 +45,9 @@ Result<CheckedNic> check_nic(HostOps& ops, const FaultRequest& request, std::spa
         return tl::unexpected(!links ? links.error() : !gateways ? gateways.error() : netns.error());
     }
     const auto link =
-        std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.name == request.nic; });
+        std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.name == name; });
     if (link == links->end()) {
-        return fail(Error(ErrorKind::kInput, fmt::format("there is no network interface {}", request.nic))
-                        .with("nic", request.nic));
+        return fail(Error(ErrorKind::kInput, fmt::format("there is no network interface {}", name)).with("nic", name));
     }
     if ((link->flags & IFF_LOOPBACK) != 0) {
         return refuse(link->name, "it is the loopback interface");
@@ -67,13 +60,103 @@ Result<CheckedNic> check_nic(HostOps& ops, const FaultRequest& request, std::spa
             return refuse(link->name, each.name + " carries the default route");
         }
     }
-    if (request.kind == FaultKind::kLinkDown && (link->flags & IFF_UP) == 0 && !already_down) {
-        return refuse(link->name, "it is down already");
-    }
-    return CheckedNic{{link->name, link->ifindex, link->mac, link->permanent_mac, netns->inode, netns->cookie}, *link};
+    return DeviceIdentity{link->name, link->ifindex, link->mac, link->permanent_mac, netns->inode, netns->cookie};
 }
 
-Result<void> check_other_runs(const std::string& folder, const std::string& own_journal, const DeviceIdentity& device) {
+Result<ProcessIdentity> find_process(HostOps& ops, std::int32_t pid) {
+    const auto found = ops.process(pid);
+    if (!found) {
+        return tl::unexpected(found.error());
+    }
+    if (!*found) {
+        return fail(
+            Error(ErrorKind::kInput, fmt::format("there is no process {}", pid)).with("pid", std::to_string(pid)));
+    }
+    if (pid == 1 || pid == getpid() || pid == getppid()) {
+        return fail(
+            Error(ErrorKind::kRefused, fmt::format("process {} may not be touched: railbreak itself hangs on it", pid))
+                .with("pid", std::to_string(pid)));
+    }
+    return (*found)->identity;
+}
+
+Result<void> find_folder(HostOps& ops, const std::string& folder, const std::string& journal_folder,
+                         FaultTarget& target) {
+    const auto found = ops.file_system(folder);
+    const auto journal = ops.file_system(journal_folder);
+    if (!found || !journal) {
+        return tl::unexpected(found ? journal.error() : found.error());
+    }
+    const auto refuse_folder = [&](std::string_view why) {
+        return fail(
+            Error(ErrorKind::kRefused, fmt::format("{} may not be filled: {}", folder, why)).with("folder", folder));
+    };
+    if (found->holds_root) {
+        return refuse_folder("it lies on the root file system");
+    }
+    if (found->device_id == journal->device_id) {
+        return refuse_folder("the undo journal lies on the same file system");
+    }
+    target.folder = folder;
+    target.device_id = found->device_id;
+    return {};
+}
+
+} // namespace
+
+Result<void> check_request(const FaultRequest& request) {
+    const auto wrong = [&](std::string_view what) {
+        return fail(Error(ErrorKind::kInput, std::string(what)).with("kind", std::string(to_string(request.kind))));
+    };
+    if (request.kind == FaultKind::kCap && request.rate < BitRate::bits_per_s(8000)) {
+        return fail(Error(ErrorKind::kInput, "the rate of a cap must be at least 8 kbit/s")
+                        .with("rate_bits_per_s", std::to_string(request.rate.bits_per_s()))
+                        .advise("Use the fault kind link_down to stop all traffic."));
+    }
+    const PacketTreatment& packets = request.packets;
+    for (const Millionths part : {packets.loss, packets.corrupt, packets.duplicate, packets.reorder}) {
+        if (part > kMillion) {
+            return wrong("a probability is above one");
+        }
+    }
+    if (packets.jitter > packets.delay) {
+        return wrong("the jitter is above the delay");
+    }
+    if (packets.reorder != 0 && packets.delay.count() == 0) {
+        return wrong("packets can only overtake delayed ones: reorder needs a delay");
+    }
+    if (request.kind == FaultKind::kPartition && request.peers.empty()) {
+        return wrong("a partition names no peer");
+    }
+    if (request.kind == FaultKind::kReroute && (request.via_nic.empty() || request.via_nic == request.nic)) {
+        return wrong("a reroute needs another NIC to go through");
+    }
+    if (request.kind == FaultKind::kCpu && request.cpu == 0) {
+        return wrong("a process that gets no time at all is a pause");
+    }
+    return {};
+}
+
+Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request, std::span<const std::string> protected_nics,
+                                const std::string& journal_folder) {
+    FaultTarget target;
+    target.kind = target_kind(request.kind);
+    Result<void> done;
+    switch (target.kind) {
+    case TargetKind::kNic:
+        done = find_nic(ops, request.nic, protected_nics).map([&](DeviceIdentity found) {
+            target.device = std::move(found);
+        });
+        break;
+    case TargetKind::kProcess:
+        done = find_process(ops, request.pid).map([&](ProcessIdentity found) { target.process = std::move(found); });
+        break;
+    case TargetKind::kFolder: done = find_folder(ops, request.folder, journal_folder, target); break;
+    }
+    return done ? Result<FaultTarget>(std::move(target)) : tl::unexpected(done.error());
+}
+
+Result<void> check_other_runs(const std::string& folder, const std::string& own_journal, const FaultTarget& target) {
     const auto paths = list_journals(folder);
     if (!paths) {
         return tl::unexpected(paths.error());
@@ -87,10 +170,10 @@ Result<void> check_other_runs(const std::string& folder, const std::string& own_
             continue; // deleted since it was listed: its run is over
         }
         for (const JournalEntry& entry : contents->open_entries()) {
-            if (same_device(entry.device, device)) {
+            if (same_target(entry.target, target)) {
                 return fail(Error(ErrorKind::kRefused, fmt::format("{} is under a fault of the railbreak run {}",
-                                                                   device.name, contents->run_id))
-                                .with("nic", device.name)
+                                                                   to_string(target), contents->run_id))
+                                .with("target", to_string(target))
                                 .with("run", contents->run_id)
                                 .with("journal", path)
                                 .advise("Wait until that run has ended, or run: railbreak recover"));

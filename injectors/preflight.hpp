@@ -10,21 +10,20 @@
 
 namespace railbreak::injectors {
 
-/// A NIC that may be touched.
-struct CheckedNic {
-    DeviceIdentity device;
-    LinkRecord link;
-};
+/// kInput when a number of the request makes no sense by itself: a rate below 8 kbit/s, a probability above one, a
+/// partition without peers.
+[[nodiscard]] Result<void> check_request(const FaultRequest& request);
 
-/// Finds the request's NIC and refuses (kRefused, with the reason) loopback, a NIC in `protected_nics`, one that
-/// carries a default route or sits below such an interface, and for kLinkDown a NIC that is down already. An unknown
-/// NIC and a rate below 8 kbit/s are kInput. `already_down`: it is down by a fault of this run, which is no reason to
-/// refuse.
-[[nodiscard]] Result<CheckedNic> check_nic(HostOps& ops, const FaultRequest& request,
-                                           std::span<const std::string> protected_nics, bool already_down);
+/// Finds what the request acts on and refuses what may not be touched (kRefused, with the reason). Of NICs: loopback, a
+/// NIC in `protected_nics`, one that carries a default route or sits below such an interface. Of processes: pid 1, this
+/// process and its parents. Of folders: the file system of "/" and that of `journal_folder`. An unknown NIC, process or
+/// folder is kInput.
+[[nodiscard]] Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request,
+                                              std::span<const std::string> protected_nics,
+                                              const std::string& journal_folder);
 
-/// kRefused when the journal of another living run in `folder` has an open entry for the device.
+/// kRefused when the journal of another living run in `folder` has an open entry for the target.
 [[nodiscard]] Result<void> check_other_runs(const std::string& folder, const std::string& own_journal,
-                                            const DeviceIdentity& device);
+                                            const FaultTarget& target);
 
 } // namespace railbreak::injectors

@@ -19,13 +19,14 @@ bool has_fact(const Error& error, std::string_view name) {
 /// Restores the entry in the namespace it belongs to. A namespace that is gone took its devices with it, which
 /// restore_entry sees as such when it is given any other one.
 Result<std::vector<std::string>> restore_anywhere(HostOps& ops, const JournalEntry& entry) {
-    const NetnsIdentity wanted{entry.device.netns_inode, entry.device.netns_cookie};
+    const DeviceIdentity& device = entry.target.device;
+    const NetnsIdentity wanted{device.netns_inode, device.netns_cookie};
     const auto here = ops.netns();
     const auto boot_id = ops.boot_id();
     if (!here || !boot_id) {
         return tl::unexpected(here ? boot_id.error() : here.error());
     }
-    if (*here == wanted || *boot_id != entry.boot_id) {
+    if (entry.target.kind != TargetKind::kNic || *here == wanted || *boot_id != entry.boot_id) {
         return restore_entry(ops, entry);
     }
     const UniqueFd netns = find_netns(wanted);
@@ -40,16 +41,21 @@ Result<std::vector<std::string>> restore_anywhere(HostOps& ops, const JournalEnt
 }
 
 RecoveredFault recover_entry(HostOps& ops, Journal& journal, const JournalEntry& entry) {
-    RecoveredFault fault{
-        journal.contents().run_id, journal.contents().host_name, entry.id, entry.kind, entry.device.name, {}, {}};
+    RecoveredFault fault{journal.contents().run_id,
+                         journal.contents().host_name,
+                         entry.request.id,
+                         entry.request.kind,
+                         to_string(entry.target),
+                         {},
+                         {}};
     auto restored = restore_anywhere(ops, entry);
     if (!restored) {
         fault.error = restored.error().to_line();
         return fault;
     }
     fault.notes = std::move(*restored);
-    auto marked = journal.mark(JournalMark::kReverted, entry.id).and_then([&] {
-        return journal.mark(JournalMark::kRestored, entry.id);
+    auto marked = journal.mark(JournalMark::kReverted, entry.request.id).and_then([&] {
+        return journal.mark(JournalMark::kRestored, entry.request.id);
     });
     if (!marked) {
         fault.error = marked.error().to_line();

@@ -14,7 +14,7 @@ struct RecoveredFault {
     std::string host_name;
     std::int32_t id = 0;
     FaultKind kind = FaultKind::kCap;
-    std::string nic;
+    std::string target;             ///< "eth1", "process 4711 (railbreak)", ...
     std::vector<std::string> notes; ///< what was found gone or changed by others
     std::string error;              ///< empty: restored and verified
 };

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "injectors/link_state.hpp"
-#include "injectors/port_cap.hpp"
+#include "injectors/facet.hpp"
 
 namespace railbreak::injectors {
 
@@ -35,9 +34,6 @@ Result<std::vector<LinkRecord>> find_device(HostOps& ops, const DeviceIdentity& 
 }
 
 Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
-    if (!former.known) {
-        return std::vector<std::string>();
-    }
     const Deadline carrier = Deadline::after(kCarrierBudget);
     auto restored = restore_link(ops, ifindex, former, carrier);
     const Deadline settle = Deadline::after(kSettleBudget);
@@ -53,44 +49,77 @@ Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int3
     }
 }
 
-Result<std::vector<std::string>> restore_entry(HostOps& ops, const JournalEntry& entry) {
-    std::vector<std::string> notes;
+namespace {
+
+/// Every facet is tried even when another fails; the first failure is reported. `gone`: the target does not exist.
+Result<Notes> undo_facets(HostOps& ops, const JournalEntry& entry, bool gone) {
+    const FacetContext context{entry.target, entry.owner, entry.lease_end_boottime};
+    const WantedState nothing;
+    Notes notes;
+    std::optional<Error> first;
+    const auto note_failure = [&](Error error) {
+        if (!first) {
+            first = std::move(error);
+        }
+    };
+    for (auto part = entry.former.rbegin(); part != entry.former.rend(); ++part) {
+        const Facet& each = facet(part->facet);
+        auto done = gone ? each.target_gone(ops, context, part->state) : each.go_to(ops, context, part->state, nothing);
+        if (!done) {
+            note_failure(std::move(done.error()));
+        }
+    }
+    for (const FormerPart& part : entry.former) {
+        if (gone || first) {
+            break;
+        }
+        auto verified = facet(part.facet).verify(ops, context, part.state, nothing);
+        if (verified) {
+            append(notes, std::move(*verified));
+        } else {
+            note_failure(std::move(verified.error()));
+        }
+    }
+    return first ? fail(std::move(*first)) : Result<Notes>(std::move(notes));
+}
+
+} // namespace
+
+Result<bool> target_exists(HostOps& ops, const FaultTarget& target) {
+    switch (target.kind) {
+    case TargetKind::kNic: return find_device(ops, target.device).map([](const auto& found) { return !found.empty(); });
+    case TargetKind::kProcess:
+        return ops.process(target.process.pid).map([&](const std::optional<ProcessRecord>& found) {
+            return found && found->identity.start_ticks == target.process.start_ticks && found->state != 'Z';
+        });
+    case TargetKind::kFolder: return true;
+    }
+    return true;
+}
+
+Result<Notes> restore_entry(HostOps& ops, const JournalEntry& entry) {
     const auto boot_id = ops.boot_id();
     const auto netns = ops.netns();
     if (!boot_id || !netns) {
         return tl::unexpected(boot_id ? netns.error() : boot_id.error());
     }
-    if (*boot_id != entry.boot_id) {
-        return std::vector<std::string>{"the host was restarted since; nothing is left to undo"};
+    const bool same_boot = *boot_id == entry.boot_id;
+    // What lies on a disk outlives a restart; everything else does not.
+    if (!same_boot && entry.target.kind != TargetKind::kFolder) {
+        return Notes{"the host was restarted since; nothing is left to undo"};
     }
-    if (*netns != NetnsIdentity{entry.device.netns_inode, entry.device.netns_cookie}) {
-        return std::vector<std::string>{"the network namespace is gone; nothing is left to undo"};
+    const DeviceIdentity& device = entry.target.device;
+    if (entry.target.kind == TargetKind::kNic && *netns != NetnsIdentity{device.netns_inode, device.netns_cookie}) {
+        return Notes{"the network namespace is gone; nothing is left to undo"};
     }
-    const auto device = find_device(ops, entry.device);
-    if (!device) {
-        return tl::unexpected(device.error());
+    const auto exists = target_exists(ops, entry.target);
+    if (!exists) {
+        return tl::unexpected(exists.error());
     }
-    const std::int32_t ifindex = entry.device.ifindex;
-    if (device->empty()) {
-        notes.push_back(fmt::format("interface {} is gone; nothing is left to undo on it", entry.device.name));
-        auto removed = remove_orphan_ifb(ops, ifindex, entry.port);
-        return removed ? Result<std::vector<std::string>>(notes) : tl::unexpected(removed.error());
+    auto notes = undo_facets(ops, entry, !*exists);
+    if (notes && !*exists) {
+        notes->push_back(fmt::format("{} is gone; nothing is left to undo on it", to_string(entry.target)));
     }
-    // Each half is tried even when the other fails; the first failure is reported.
-    auto send = set_send_cap(ops, ifindex, entry.port, std::nullopt);
-    auto receive = set_receive_cap(ops, ifindex, entry.port, std::nullopt);
-    auto link = restore_and_verify_link(ops, ifindex, entry.link);
-    for (const auto* half : {&send, &receive}) {
-        if (!*half) {
-            return tl::unexpected(half->error());
-        }
-    }
-    auto port = verify_port(ops, ifindex, entry.port);
-    if (!link || !port) {
-        return tl::unexpected(link ? port.error() : link.error());
-    }
-    append(notes, std::move(*link));
-    append(notes, std::move(*port));
     return notes;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "injectors/host_ops.hpp"
+#include "injectors/link_state.hpp"
 
 namespace railbreak::injectors {
 
@@ -16,6 +17,9 @@ namespace railbreak::injectors {
 /// The link half of the undo: restores and compares until equal, for the kernel takes a moment to finish its own part.
 [[nodiscard]] Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex,
                                                                        const LinkState& former);
+
+/// Whether the target is still there (a zombie is not).
+[[nodiscard]] Result<bool> target_exists(HostOps& ops, const FaultTarget& target);
 
 /// The device with this identity in the namespace of `ops`, by interface index; empty when it is gone.
 [[nodiscard]] Result<std::vector<LinkRecord>> find_device(HostOps& ops, const DeviceIdentity& device);

@@ -31,6 +31,17 @@ public:
     Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) override { return inner_.filters(ifindex); }
     Result<std::vector<std::int32_t>> default_route_devices() override { return inner_.default_route_devices(); }
     Result<bool> wait_event(Deadline deadline) override { return inner_.wait_event(deadline); }
+    Result<std::vector<std::string>> rules() override { return inner_.rules(); }
+    Result<std::vector<std::string>> nft_list(std::string_view request) override { return inner_.nft_list(request); }
+    Result<std::optional<PacketProgramRecord>> packet_program(std::int32_t ifindex, TcDirection direction,
+                                                              std::uint16_t priority) override {
+        return inner_.packet_program(ifindex, direction, priority);
+    }
+    Result<KernelFeatures> features() override { return inner_.features(); }
+    Result<std::optional<ProcessRecord>> process(std::int32_t pid) override { return inner_.process(pid); }
+    Result<std::string> read_file(const std::string& path) override { return inner_.read_file(path); }
+    Result<std::vector<std::string>> list_folder(const std::string& path) override { return inner_.list_folder(path); }
+    Result<FileSystemRecord> file_system(const std::string& path) override { return inner_.file_system(path); }
 
     Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) override {
         return step("set_link_flags", [&] { return inner_.set_link_flags(ifindex, mask, flags); });
@@ -63,11 +74,51 @@ public:
     Result<void> make_clsact(std::int32_t ifindex) override {
         return step("make_clsact", [&] { return inner_.make_clsact(ifindex); });
     }
-    Result<void> make_redirect(std::int32_t ifindex, std::uint16_t priority, std::int32_t to) override {
-        return step("make_redirect", [&] { return inner_.make_redirect(ifindex, priority, to); });
+    Result<void> make_redirect(std::int32_t ifindex, TcDirection direction, std::uint16_t priority,
+                               std::int32_t to) override {
+        return step("make_redirect", [&] { return inner_.make_redirect(ifindex, direction, priority, to); });
     }
-    Result<void> remove_redirect(std::int32_t ifindex, std::uint16_t priority) override {
-        return step("remove_redirect", [&] { return inner_.remove_redirect(ifindex, priority); });
+    Result<void> remove_redirect(std::int32_t ifindex, TcDirection direction, std::uint16_t priority) override {
+        return step("remove_redirect", [&] { return inner_.remove_redirect(ifindex, direction, priority); });
+    }
+    Result<void> set_mtu(std::int32_t ifindex, std::uint32_t mtu_bytes) override {
+        return step("set_mtu", [&] { return inner_.set_mtu(ifindex, mtu_bytes); });
+    }
+    Result<void> make_netem(std::int32_t ifindex, TcHandle parent, TcHandle handle, const NetemShape& shape) override {
+        return step("make_netem", [&] { return inner_.make_netem(ifindex, parent, handle, shape); });
+    }
+    Result<void> change_netem(std::int32_t ifindex, TcHandle parent, TcHandle handle,
+                              const NetemShape& shape) override {
+        return step("change_netem", [&] { return inner_.change_netem(ifindex, parent, handle, shape); });
+    }
+    Result<void> attach_program(std::int32_t ifindex, TcDirection direction, std::uint16_t priority,
+                                const PacketProgram& program) override {
+        return step("attach_program", [&] { return inner_.attach_program(ifindex, direction, priority, program); });
+    }
+    Result<void> change_program(std::int32_t ifindex, TcDirection direction, std::uint16_t priority,
+                                const PacketProgram& program) override {
+        return step("change_program", [&] { return inner_.change_program(ifindex, direction, priority, program); });
+    }
+    Result<void> remove_program(std::int32_t ifindex, TcDirection direction, std::uint16_t priority) override {
+        return step("remove_program", [&] { return inner_.remove_program(ifindex, direction, priority); });
+    }
+    Result<void> nft(const std::vector<std::string>& messages, std::string_view what) override {
+        return step("nft", [&] { return inner_.nft(messages, what); });
+    }
+    Result<void> signal_process(const ProcessIdentity& process, int signal) override {
+        return step("signal_process", [&] { return inner_.signal_process(process, signal); });
+    }
+    Result<void> write_file(const std::string& path, std::string_view text) override {
+        return step("write_file", [&] { return inner_.write_file(path, text); });
+    }
+    Result<void> make_cgroup(const std::string& path) override {
+        return step("make_cgroup", [&] { return inner_.make_cgroup(path); });
+    }
+    Result<void> remove_cgroup(const std::string& path) override {
+        return step("remove_cgroup", [&] { return inner_.remove_cgroup(path); });
+    }
+    Result<void> make_ballast(const std::string& path, ByteCount size) override {
+        return step("make_ballast", [&] { return inner_.make_ballast(path, size); });
     }
     Result<void> make_folder(const std::string& path) override {
         return step("make_folder", [&] { return inner_.make_folder(path); });

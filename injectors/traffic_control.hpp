@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "injectors/fault.hpp"
 #include "injectors/netlink.hpp"
 
 namespace railbreak::injectors {
@@ -71,6 +72,13 @@ struct TbfShape {
     bool operator==(const TbfShape&) const = default;
 };
 
+/// Parameters of a netem qdisc: what happens to packets, and how many it holds.
+struct NetemShape {
+    PacketTreatment treatment;
+    std::uint32_t limit_packets = 1000;
+    bool operator==(const NetemShape&) const = default;
+};
+
 /// One qdisc of a device, as listed by the kernel.
 struct QdiscRecord {
     std::string kind; ///< "htb", "bfifo", "noqueue", ...
@@ -82,6 +90,7 @@ struct QdiscRecord {
     std::optional<ByteCount> fifo_limit;      ///< of a bfifo
     std::optional<std::uint32_t> htb_default; ///< minor number of an htb's default class
     std::optional<BitRate> tbf_rate;          ///< of a tbf
+    std::optional<NetemShape> netem;          ///< of a netem, its probabilities rounded to millionths
 };
 
 /// Puts an htb with handle `handle` at the root; unclassified packets go to the class `default_minor`.
@@ -108,6 +117,11 @@ struct QdiscRecord {
 /// Changes a token bucket in place. Never shrink the burst below a packet already queued: it would block for ever.
 [[nodiscard]] Result<void> change_tbf(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle,
                                       const TbfShape& shape);
+/// Adds a netem under `parent`; change sends every attribute, for what is not sent would stay as it was.
+[[nodiscard]] Result<void> add_netem(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle,
+                                     const NetemShape& shape);
+[[nodiscard]] Result<void> change_netem(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle,
+                                        const NetemShape& shape);
 /// Removes the qdisc `handle` under `parent`. When another qdisc has taken its place the kernel answers EINVAL or
 /// ENOENT and nothing changes.
 [[nodiscard]] Result<void> delete_qdisc(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle);

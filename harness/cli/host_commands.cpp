@@ -17,7 +17,7 @@ namespace {
 
 void print_text(const injectors::RecoverReport& report) {
     for (const injectors::RecoveredFault& fault : report.faults) {
-        print_result(fmt::format("{} {} on {} (run {}, host {}): {}\n", to_string(fault.kind), fault.id, fault.nic,
+        print_result(fmt::format("{} {} on {} (run {}, host {}): {}\n", to_string(fault.kind), fault.id, fault.target,
                                  fault.run_id, fault.host_name,
                                  fault.error.empty() ? "undone and verified" : fault.error));
         for (const std::string& note : fault.notes) {
@@ -42,7 +42,7 @@ nlohmann::json to_json(const injectors::RecoverReport& report) {
                           {"host", fault.host_name},
                           {"id", fault.id},
                           {"kind", to_string(fault.kind)},
-                          {"nic", fault.nic},
+                          {"target", fault.target},
                           {"notes", fault.notes},
                           {"error", fault.error}});
     }

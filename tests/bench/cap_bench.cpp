@@ -274,7 +274,11 @@ private:
             change(
                 flow, cap,
                 [&] {
-                    must(keeper.apply({id, injectors::FaultKind::kCap, nic, injectors::Direction::kSend, cap}));
+                    must(keeper.apply({.id = id,
+                                       .kind = injectors::FaultKind::kCap,
+                                       .nic = nic,
+                                       .direction = injectors::Direction::kSend,
+                                       .rate = cap}));
                 },
                 down);
             change(

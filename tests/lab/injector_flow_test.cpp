@@ -99,10 +99,16 @@ TEST_F(InjectorFlow, CapsARunningFlowInEachDirection) {
     };
     const double free_send = measure(true);
     const double free_receive = measure(false);
-    ASSERT_TRUE(keeper->apply({1, FaultKind::kCap, "nic0", Direction::kSend, mbit(40)}).has_value());
+    ASSERT_TRUE(
+        keeper
+            ->apply({.id = 1, .kind = FaultKind::kCap, .nic = "nic0", .direction = Direction::kSend, .rate = mbit(40)})
+            .has_value());
     const double slow_send = measure(true);
     const double still_free = measure(false);
-    ASSERT_TRUE(keeper->apply({2, FaultKind::kCap, "nic0", Direction::kBoth, mbit(20)}).has_value());
+    ASSERT_TRUE(
+        keeper
+            ->apply({.id = 2, .kind = FaultKind::kCap, .nic = "nic0", .direction = Direction::kBoth, .rate = mbit(20)})
+            .has_value());
     const double slower_send = measure(true);
     const double slow_receive = measure(false);
     std::printf("goodput in Mbit/s: free %.0f and %.0f; send capped at 40: %.1f and %.0f; both at 20: %.1f and %.1f\n",
@@ -132,8 +138,11 @@ TEST_F(InjectorFlow, GuardAsAProgramRestoresWhenItsAgentIsKilled) {
         KeeperOptions with_program = options();
         with_program.guard.executable = RAILBREAK_INJECTOR_GUARD;
         auto keeper = FaultKeeper::open(with_program, *ops_);
-        const bool applied = keeper && keeper->apply({1, FaultKind::kCap, "nic0", Direction::kBoth, mbit(20)}) &&
-                             keeper->apply({2, FaultKind::kLinkDown, "nic0", Direction::kBoth, {}});
+        const bool applied =
+            keeper &&
+            keeper->apply(
+                {.id = 1, .kind = FaultKind::kCap, .nic = "nic0", .direction = Direction::kBoth, .rate = mbit(20)}) &&
+            keeper->apply({.id = 2, .kind = FaultKind::kLinkDown, .nic = "nic0"});
         const pid_t guard = applied ? keeper->guard_pid() : 0;
         (void)!write(theirs.get(), &guard, sizeof guard);
         kill(getpid(), SIGKILL);

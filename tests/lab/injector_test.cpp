@@ -21,7 +21,7 @@
 #include "injectors/composer.hpp"
 #include "injectors/fault_keeper.hpp"
 #include "injectors/journal.hpp"
-#include "injectors/port_cap.hpp"
+#include "injectors/shaping.hpp"
 #include "injectors/stepped_host_ops.hpp"
 #include "tests/lab/injector_bench.hpp"
 
@@ -38,10 +38,10 @@ BitRate mbit(std::uint64_t value) {
 }
 
 FaultRequest cap(std::int32_t id, Direction direction, BitRate rate) {
-    return {id, FaultKind::kCap, "nic0", direction, rate};
+    return {.id = id, .kind = FaultKind::kCap, .nic = "nic0", .direction = direction, .rate = rate};
 }
 FaultRequest down(std::int32_t id) {
-    return {id, FaultKind::kLinkDown, "nic0", Direction::kBoth, {}};
+    return {.id = id, .kind = FaultKind::kLinkDown, .nic = "nic0"};
 }
 
 /// What a test's agent does with its faults.
@@ -343,7 +343,7 @@ TEST_F(InjectorLab, UndoesNothingOnADeviceThatIsGone) {
     ASSERT_TRUE(reverted.has_value()) << reverted.error().to_line();
     ASSERT_FALSE(reverted->readback.empty());
     EXPECT_THAT(reverted->readback.back().second, HasSubstr("gone"));
-    EXPECT_EQ(index_of(ifb_name(nic_)), 0);
+    EXPECT_EQ(index_of("rbifbr" + std::to_string(nic_)), 0);
     EXPECT_TRUE(keeper.close().has_value());
 }
 
@@ -384,12 +384,12 @@ TEST_F(InjectorLab, RefusesANicThatMustNotBeTouched) {
     std::map<std::string, std::string> reasons{
         {"nic0", "control connection"}, {"nic1", "default route"}, {"lo", "loopback"}};
     for (const auto& [nic, reason] : reasons) {
-        const auto refused = keeper.apply({1, FaultKind::kLinkDown, nic, Direction::kBoth, {}});
+        const auto refused = keeper.apply({.id = 1, .kind = FaultKind::kLinkDown, .nic = nic});
         ASSERT_FALSE(refused.has_value());
         EXPECT_EQ(refused.error().kind(), ErrorKind::kRefused);
         EXPECT_THAT(refused.error().message(), HasSubstr(reason));
     }
-    const auto unknown = keeper.apply({1, FaultKind::kLinkDown, "nic7", Direction::kBoth, {}});
+    const auto unknown = keeper.apply({.id = 1, .kind = FaultKind::kLinkDown, .nic = "nic7"});
     ASSERT_FALSE(unknown.has_value());
     EXPECT_EQ(unknown.error().kind(), ErrorKind::kInput);
     expect_as_before(before, 0);
@@ -433,6 +433,12 @@ TEST_F(InjectorLab, NextStartUndoesWhatADeadRunLeft) {
     EXPECT_TRUE(keeper.close().has_value());
 }
 
+/// Rate of the receive cap on nic0, empty without one.
+std::optional<BitRate> received_rate(HostOps& ops, std::int32_t nic) {
+    const auto ifb = find_own_ifb(ops, "rbifbr" + std::to_string(nic)).value();
+    return ifb ? class_rate(ops, ifb->ifindex, kOwnHtbClass).value() : std::nullopt;
+}
+
 /// Random faults start and end on one NIC; after each step the NIC is what the open faults together mean, and after
 /// the last it is as it was.
 TEST_F(InjectorLab, OverlappingFaultsEndInTheOriginalStateInAnyOrder) {
@@ -441,7 +447,7 @@ TEST_F(InjectorLab, OverlappingFaultsEndInTheOriginalStateInAnyOrder) {
         std::mt19937 random(seed);
         const auto draw = [&](std::uint32_t below) { return static_cast<std::int32_t>(random() % below); };
         FaultKeeper keeper = open_keeper(*ops_, options());
-        std::map<std::int32_t, ActiveFault> active;
+        std::map<std::int32_t, FaultRequest> active;
         for (int step = 0; step < 12 || !active.empty(); ++step) {
             const std::int32_t id = draw(4);
             if (active.erase(id) != 0) {
@@ -454,15 +460,15 @@ TEST_F(InjectorLab, OverlappingFaultsEndInTheOriginalStateInAnyOrder) {
                             : cap(id, static_cast<Direction>(draw(3)), mbit(static_cast<std::uint64_t>(10 + draw(90))));
                 const auto applied = keeper.apply(request);
                 ASSERT_TRUE(applied.has_value()) << "seed " << seed << ": " << applied.error().to_line();
-                active[id] = {request.kind, request.direction, request.rate};
+                active[id] = request;
             }
-            std::vector<ActiveFault> faults;
+            std::vector<FaultRequest> faults;
             for (const auto& [each, fault] : active) {
                 faults.push_back(fault);
             }
-            const WantedState wanted = compose(faults);
-            EXPECT_EQ(read_send_cap(*ops_, nic_, PortState{}).value(), wanted.send) << "seed " << seed;
-            EXPECT_EQ(read_receive_cap(*ops_, nic_).value(), wanted.receive) << "seed " << seed;
+            const WantedState wanted = compose(faults).value();
+            EXPECT_EQ(class_rate(*ops_, nic_, kOwnHtbClass).value(), wanted.send) << "seed " << seed;
+            EXPECT_EQ(received_rate(*ops_, nic_), wanted.receive) << "seed " << seed;
         }
         expect_as_before(before, static_cast<int>(seed));
         EXPECT_TRUE(keeper.close().has_value());

@@ -45,20 +45,30 @@ protected:
 
 JournalEntry entry_with(std::int32_t id) {
     JournalEntry entry;
-    entry.id = id;
-    entry.kind = FaultKind::kLinkDown;
-    entry.direction = Direction::kReceive;
-    entry.rate_bits_per_s = 400'000'000'000;
-    entry.device = {"eth1", 7, "02:00:00:00:00:01", "02:00:00:00:00:02", 4'026'531'999, 4711};
+    FaultRequest& request = entry.request;
+    request.id = id;
+    request.kind = FaultKind::kLoss;
+    request.nic = "eth1";
+    request.direction = Direction::kReceive;
+    request.rate = BitRate::bits_per_s(400'000'000'000);
+    request.packets = {
+        std::chrono::milliseconds(3), std::chrono::milliseconds(1), 5, GilbertElliott{1, 2, 3, 4}, 6, 7, 8};
+    request.peers = {"10.0.0.1", "fd00::1"};
+    request.mtu_bytes = 1280;
+    request.via_nic = "eth2";
+    request.pid = 4711;
+    request.cpu = 200'000;
+    request.folder = "/srv";
+    request.leave = ByteCount::bytes(65'536);
+    entry.target.kind = TargetKind::kNic;
+    entry.target.device = {"eth1", 7, "02:00:00:00:00:01", "02:00:00:00:00:02", 4'026'531'999, 4711};
+    entry.target.process = {4711, 99, "railbreak"};
+    entry.target.folder = "/srv";
+    entry.target.device_id = 77;
+    entry.owner = "railbreak run";
     entry.boot_id = "boot";
     entry.lease_end_boottime = std::chrono::seconds(99);
-    entry.port.send = SendMechanism::kLabClass;
-    entry.port.receive = true;
-    entry.port.root_kind = "htb";
-    entry.port.root_handle = 0xfb010000;
-    entry.port.lab_class = make_htb_class(BitRate::bits_per_s(1'000'000'000), ByteCount::bytes(16'000), 60'000);
-    entry.port.owner = "railbreak run";
-    entry.link = {true, 0x1043, 9000, {std::string("a\0b", 3)}, {"route", ""}, {"neighbour"}};
+    entry.former = {{FacetKind::kReceive, std::string("a\0b", 3)}, {FacetKind::kSendPackets, ""}};
     return entry;
 }
 
@@ -67,11 +77,14 @@ TEST_F(JournalTest, GivesBackEveryFieldOfAnEntry) {
     const auto read = decode_entry(encode_entry(entry));
     ASSERT_TRUE(read.has_value());
     EXPECT_EQ(encode_entry(*read), encode_entry(entry));
-    EXPECT_EQ(read->id, -5);
-    EXPECT_EQ(read->device, entry.device);
-    EXPECT_EQ(read->port.lab_class, entry.port.lab_class);
-    EXPECT_EQ(read->link.addresses, entry.link.addresses);
-    EXPECT_EQ(read->link.routes, entry.link.routes);
+    EXPECT_EQ(read->request, entry.request);
+    EXPECT_EQ(read->target.kind, entry.target.kind);
+    EXPECT_EQ(read->target.device, entry.target.device);
+    EXPECT_EQ(read->target.process, entry.target.process);
+    EXPECT_EQ(read->target.folder, entry.target.folder);
+    EXPECT_EQ(read->target.device_id, entry.target.device_id);
+    EXPECT_EQ(read->owner, entry.owner);
+    EXPECT_EQ(read->former, entry.former);
     EXPECT_EQ(read->lease_end_boottime, entry.lease_end_boottime);
 }
 
@@ -102,7 +115,7 @@ TEST_F(JournalTest, TellsWhatIsOpen) {
     EXPECT_TRUE(contents->faults[0].applied && contents->faults[0].restored);
     std::vector<std::int32_t> open;
     for (const JournalEntry& entry : contents->open_entries()) {
-        open.push_back(entry.id);
+        open.push_back(entry.request.id);
     }
     EXPECT_THAT(open, ElementsAre(1, 3, 2)); // newest first; without "applied" counts too
 }
@@ -140,7 +153,7 @@ TEST_F(JournalTest, StopsAtAnyFlippedByte) {
         const JournalContents contents = parse_journal(whole);
         EXPECT_TRUE(contents.torn) << at;
         ASSERT_EQ(contents.faults.size(), 1U) << at;
-        EXPECT_EQ(contents.faults[0].entry.id, 1) << at;
+        EXPECT_EQ(contents.faults[0].entry.request.id, 1) << at;
         whole[at] = static_cast<char>(whole[at] ^ 0x20);
     }
 }

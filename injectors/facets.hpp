@@ -1,0 +1,12 @@
+// Every facet, one function each. They live in one file each: facet_<name>.cpp.
+#pragma once
+
+#include "injectors/facet.hpp"
+
+namespace railbreak::injectors {
+
+[[nodiscard]] const Facet& send_rate_facet();
+[[nodiscard]] const Facet& receive_facet();
+[[nodiscard]] const Facet& link_facet();
+
+} // namespace railbreak::injectors

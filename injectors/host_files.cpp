@@ -1,0 +1,168 @@
+#include "injectors/host_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace railbreak::injectors::host_files {
+
+Result<void> make_folder(const std::string& path) {
+    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+        const std::string part = path.substr(0, end);
+        if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+            return fail_errno(ErrorKind::kHarness, "make the folder " + part, errno);
+        }
+        if (end == std::string::npos) {
+            return {};
+        }
+    }
+}
+
+Result<UniqueFd> create_file(const std::string& folder) {
+    UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600));
+    if (!fd.valid()) {
+        return fail_errno(ErrorKind::kHarness, "create a file in " + folder, errno);
+    }
+    return fd;
+}
+
+Result<void> publish_file(int fd, const std::string& path) {
+    const std::string unnamed = "/proc/self/fd/" + std::to_string(fd);
+    if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        return fail_errno(ErrorKind::kHarness, "create " + path, errno);
+    }
+    return {};
+}
+
+Result<void> append_to_file(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t put = write(fd, bytes.data(), bytes.size());
+        if (put < 0 && errno != EINTR) {
+            return fail_errno(ErrorKind::kHarness, "write the journal", errno);
+        }
+        bytes.remove_prefix(put > 0 ? static_cast<std::size_t>(put) : 0);
+    }
+    return {};
+}
+
+Result<void> sync_file(int fd) {
+    if (fsync(fd) != 0) {
+        return fail_errno(ErrorKind::kHarness, "bring the journal to disk", errno);
+    }
+    return {};
+}
+
+Result<void> sync_folder(const std::string& path) {
+    const UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder.valid() || fsync(folder.get()) != 0) {
+        return fail_errno(ErrorKind::kHarness, "bring the folder " + path + " to disk", errno);
+    }
+    return {};
+}
+
+Result<void> truncate_file(int fd, std::uint64_t size) {
+    if (ftruncate(fd, static_cast<off_t>(size)) != 0) {
+        return fail_errno(ErrorKind::kHarness, "cut the journal's damaged tail", errno);
+    }
+    return {};
+}
+
+Result<void> remove_file(const std::string& path) {
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) {
+        return fail_errno(ErrorKind::kHarness, "delete " + path, errno);
+    }
+    return {};
+}
+
+Result<std::string> read_file(const std::string& path) {
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) {
+        return fail_errno(ErrorKind::kHarness, "open " + path, errno);
+    }
+    std::string text;
+    std::array<char, 4096> part{};
+    for (;;) {
+        const ssize_t size = read(fd.get(), part.data(), part.size());
+        if (size == 0) {
+            return text;
+        }
+        if (size < 0 && errno != EINTR) {
+            return fail_errno(ErrorKind::kHarness, "read " + path, errno);
+        }
+        text.append(part.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    }
+}
+
+Result<std::vector<std::string>> list_folder(const std::string& path) {
+    std::error_code code;
+    std::vector<std::string> names;
+    std::filesystem::directory_iterator entry(path, code);
+    while (!code && entry != std::filesystem::directory_iterator()) {
+        names.push_back(entry->path().filename().string());
+        entry.increment(code);
+    }
+    if (code) {
+        return fail_errno(ErrorKind::kHarness, "list " + path, code.value());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+Result<void> write_file(const std::string& path, std::string_view text) {
+    const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd.valid()) {
+        return fail_errno(ErrorKind::kHarness, "open " + path, errno);
+    }
+    ssize_t put = 0;
+    do {
+        put = write(fd.get(), text.data(), text.size());
+    } while (put < 0 && errno == EINTR);
+    if (put < 0) {
+        return fail_errno(ErrorKind::kHarness, "write " + path, errno);
+    }
+    return {};
+}
+
+Result<void> make_cgroup(const std::string& path) {
+    if (mkdir(path.c_str(), 0755) != 0) {
+        return fail_errno(ErrorKind::kHarness, "make the cgroup " + path, errno);
+    }
+    return {};
+}
+
+Result<void> remove_cgroup(const std::string& path) {
+    if (rmdir(path.c_str()) != 0) {
+        return fail_errno(ErrorKind::kHarness, "remove the cgroup " + path, errno);
+    }
+    return {};
+}
+
+Result<FileSystemRecord> file_system(const std::string& path) {
+    struct stat status {};
+    struct stat root {};
+    struct statvfs space {};
+    if (stat(path.c_str(), &status) != 0 || stat("/", &root) != 0 || statvfs(path.c_str(), &space) != 0) {
+        return fail_errno(ErrorKind::kInput, "look at the file system of " + path, errno);
+    }
+    return FileSystemRecord{status.st_dev, ByteCount::bytes(space.f_blocks * space.f_frsize),
+                            ByteCount::bytes(space.f_bavail * space.f_frsize), status.st_dev == root.st_dev};
+}
+
+Result<void> make_ballast(const std::string& path, ByteCount size) {
+    const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd.valid()) {
+        return fail_errno(ErrorKind::kHarness, "create " + path, errno);
+    }
+    if (fallocate(fd.get(), 0, 0, static_cast<off_t>(size.bytes())) != 0) {
+        return fail_errno(ErrorKind::kHarness, "fill " + path, errno);
+    }
+    return {};
+}
+
+} // namespace railbreak::injectors::host_files

@@ -1,0 +1,38 @@
+// The packet program: a BPF classifier that loses, damages and doubles packets where the kernel has no netem.
+//
+// It hangs in a clsact qdisc and leaves the root qdisc alone. Every setting carries a deadline on CLOCK_BOOTTIME, and
+// past it the program lets everything pass: a fault made with it ends by itself when nobody is left to undo it. Loss
+// is silent (the sender's stack is told that the packet went out), as it is on a wire. The program counts what it does,
+// and these counts are the proof that the fault acts.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "injectors/fault.hpp"
+
+namespace railbreak::injectors {
+
+/// Setting of a packet program.
+struct PacketProgram {
+    PacketTreatment treatment; ///< loss or bursts, corrupt, duplicate; no delay, no reorder
+    std::uint32_t seed = 1;    ///< of its random numbers
+    Nanoseconds deadline_boottime{0};
+    bool operator==(const PacketProgram&) const = default;
+};
+
+/// What it did so far, in packets.
+struct PacketProgramCounts {
+    std::uint64_t seen = 0;
+    std::uint64_t lost = 0;
+    std::uint64_t corrupted = 0;
+    std::uint64_t duplicated = 0;
+};
+
+/// A packet program as read back.
+struct PacketProgramRecord {
+    PacketProgram program;
+    PacketProgramCounts counts;
+};
+
+} // namespace railbreak::injectors
