@@ -1,6 +1,92 @@
 #include "injectors/kernel_features.hpp"
 
+#include <cerrno>
+#include <optional>
+#include <thread>
+
+#include <fcntl.h>
+#include <linux/fib_rules.h>
+#include <linux/rtnetlink.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <fmt/format.h>
+
+#include "base/fd.hpp"
+#include "injectors/host_records.hpp"
+#include "injectors/netlink.hpp"
+#include "injectors/program_loader.hpp"
+#include "injectors/traffic_control.hpp"
+
 namespace railbreak::injectors {
+
+namespace {
+
+constexpr int kLoopback = 1; ///< every namespace has it, with this index
+constexpr TcHandle kProbeHandle = tc_handle(0xfaff, 0);
+constexpr std::uint16_t kProbePriority = 0xfaff;
+
+/// What brings a feature that a kernel was built without.
+std::string_view remedy(KernelFeature feature) {
+    switch (feature) {
+    case KernelFeature::kHtb: return "module sch_htb";
+    case KernelFeature::kNetem: return "module sch_netem";
+    case KernelFeature::kIfb: return "module ifb";
+    case KernelFeature::kClsact: return "module sch_ingress";
+    case KernelFeature::kRedirect: return "modules cls_u32 and act_mirred";
+    case KernelFeature::kPacketProgram:
+        return "module cls_bpf and CAP_BPF with CAP_SYS_ADMIN in the first user namespace";
+    case KernelFeature::kNftIngress: return "module nf_tables with CONFIG_NETFILTER_INGRESS";
+    case KernelFeature::kNftEgress: return "Linux 5.16 with CONFIG_NETFILTER_EGRESS";
+    case KernelFeature::kPolicyRules: return "CONFIG_IP_MULTIPLE_TABLES";
+    }
+    return "";
+}
+
+/// Tries in the calling thread's network namespace, which is thrown away afterwards.
+class Prober {
+public:
+    explicit Prober(NetlinkChannel channel) : channel_(std::move(channel)) {}
+
+    KernelFeatures run() {
+        note(KernelFeature::kHtb, add_htb(channel_, kLoopback, kProbeHandle, 1));
+        (void)delete_qdisc(channel_, kLoopback, kTcRoot, kProbeHandle); // gone with the namespace in any case
+        note(KernelFeature::kNetem, add_netem(channel_, kLoopback, kTcRoot, kProbeHandle, NetemShape{}));
+        const auto ifb = add_ifb(channel_, "rbprobe", "railbreak probe");
+        note(KernelFeature::kIfb, ifb.map([](int) {}));
+        note(KernelFeature::kClsact, add_clsact(channel_, kLoopback));
+        note(KernelFeature::kRedirect,
+             add_redirect(channel_, kLoopback, TcDirection::kIngress, kProbePriority, ifb ? *ifb : kLoopback));
+        note(KernelFeature::kPacketProgram,
+             attach_packet_program(channel_, kLoopback, TcDirection::kEgress, kProbePriority, PacketProgram{}));
+        note(KernelFeature::kPolicyRules, list_rules(channel_).map([](const auto&) {}));
+        return std::move(features_);
+    }
+
+private:
+    void note(KernelFeature feature, const Result<void>& tried) {
+        if (!tried) {
+            features_.set_missing(feature, fmt::format("{} (needs {})", tried.error().message(), remedy(feature)));
+        }
+    }
+
+    NetlinkChannel channel_;
+    KernelFeatures features_;
+};
+
+Result<KernelFeatures> probe_in_new_namespace() {
+    // Only this thread moves, and it ends with the probe.
+    if (unshare(CLONE_NEWNET) != 0) {
+        return fail_errno(ErrorKind::kRefused, "make a network namespace to try the kernel's features in", errno);
+    }
+    auto channel = NetlinkChannel::open();
+    if (!channel) {
+        return tl::unexpected(std::move(channel.error()));
+    }
+    return Prober(std::move(*channel)).run();
+}
+
+} // namespace
 
 std::string_view to_string(KernelFeature feature) {
     switch (feature) {
@@ -18,7 +104,9 @@ std::string_view to_string(KernelFeature feature) {
 }
 
 Result<KernelFeatures> probe_kernel_features() {
-    return KernelFeatures();
+    std::optional<Result<KernelFeatures>> found;
+    std::thread([&] { found = probe_in_new_namespace(); }).join();
+    return std::move(*found);
 }
 
 } // namespace railbreak::injectors
