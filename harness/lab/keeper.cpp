@@ -99,6 +99,10 @@ void take_lab_down(const LabRecord& record, Nanoseconds grace) {
     const LabRecord& record = *plan.record;
     const auto namespaces = static_cast<int>(record.namespaces.size());
     ::setsid(); // out of reach of the terminal's signals
+    if (!record.kept) {
+        // A keeper that is stopped could not see its owner's end: the kernel wakes it up then.
+        ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+    }
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);

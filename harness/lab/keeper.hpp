@@ -19,8 +19,9 @@ inline constexpr int kKeeperSwitchFd = 4;
 inline constexpr int kKeeperFirstHostFd = 5;
 
 /// Forks the keeper of a lab. It holds `namespaces` (the switch, then the hosts), ends what runs inside and goes when
-/// it gets SIGTERM or, unless the lab is kept, when this process ends; it waits until the ports are gone and removes
-/// the lab's record. The keeper of a kept lab is no child of this process. Gives its identity; nothing runs on failure.
+/// it gets SIGTERM or, unless the lab is kept, when this process ends (even if it was stopped meanwhile); it waits
+/// until the ports are gone and removes the lab's record. The keeper of a kept lab is no child of this process. Gives
+/// its identity; nothing runs on failure.
 [[nodiscard]] Result<ProcessId> start_keeper(const LabRecord& record, std::span<const int> namespaces);
 
 /// The record that a keeper of this user carries, its own identity filled in; nullopt when `pid` is no such keeper.

@@ -17,6 +17,7 @@ namespace railbreak::lab {
 namespace {
 
 constexpr auto kLockBudget = std::chrono::seconds(5);
+constexpr auto kClearBudget = std::chrono::milliseconds(100); ///< tidying up is not what a list was asked for
 constexpr auto kDestructorBudget = std::chrono::seconds(5);
 constexpr unsigned kSmallestMtu = 576;
 constexpr unsigned kLargestMtu = 65535;
@@ -48,6 +49,11 @@ bool is_up(const LabRecord& record) {
     return is_alive(record.keeper.pid != 0 ? record.keeper : record.owner);
 }
 
+/// True for two records of one lab, which may have been written before and after its keeper started.
+bool is_same_lab(const LabRecord& a, const LabRecord& b) {
+    return a.owner == b.owner && a.created_at == b.created_at;
+}
+
 tl::unexpected<Error> already_up(const LabRecord& record) {
     return fail(Error(ErrorKind::kRefused, fmt::format("the lab {} is already up", record.spec.name))
                     .with("owner", std::to_string(record.kept ? record.keeper.pid : record.owner.pid))
@@ -57,11 +63,31 @@ tl::unexpected<Error> already_up(const LabRecord& record) {
                                 : std::string("choose another name, or end the process that owns it")));
 }
 
+/// Removes records with nothing behind them: of builders that were killed before they had built anything, and of an
+/// earlier boot. The folder is locked. A record with a keeper stays even if that is dead, for take_down() to look for
+/// processes inside; so does one whose keeper is only just about to be recorded.
+void clear_abandoned(StateFolder& folder) {
+    const auto boot = read_boot_id();
+    const auto keepers = find_keepers();
+    for (const auto& name : folder.names()) {
+        const auto record = folder.read(name);
+        const bool of_this_boot = record && record->boot_id == boot;
+        const bool has_keeper = record && std::any_of(keepers.begin(), keepers.end(), [&record](const auto& keeper) {
+                                    return is_same_lab(keeper, *record);
+                                });
+        if (record && (!of_this_boot || (record->keeper.pid == 0 && !is_alive(record->owner) && !has_keeper))) {
+            folder.remove(name);
+        }
+    }
+    folder.remove_abandoned_drafts();
+}
+
 /// Writes the first record of a lab, if no other lab has the name.
 Result<LabRecord> reserve_name(StateFolder& folder, const LabSpec& spec, bool kept) {
     if (auto locked = folder.lock(Deadline::after(kLockBudget)); !locked) {
         return fail(std::move(locked.error()));
     }
+    clear_abandoned(folder);
     if (const auto there = folder.read(spec.name); there && is_up(*there)) {
         return already_up(*there);
     }
@@ -189,9 +215,8 @@ std::vector<std::pair<LabRecord, bool>> find_labs(const StateFolder& folder) {
         }
     }
     for (auto& keeper : find_keepers()) {
-        const auto known = std::find_if(labs.begin(), labs.end(), [&keeper](const auto& lab) {
-            return lab.first.owner == keeper.owner && lab.first.created_at == keeper.created_at;
-        });
+        const auto known = std::find_if(labs.begin(), labs.end(),
+                                        [&keeper](const auto& lab) { return is_same_lab(lab.first, keeper); });
         if (known == labs.end()) {
             labs.emplace_back(std::move(keeper), false);
         } else {
@@ -400,6 +425,10 @@ Result<std::vector<LabSummary>> lab_list() {
     auto folder = StateFolder::open();
     if (!folder) {
         return fail(std::move(folder.error()));
+    }
+    if (folder->lock(Deadline::after(kClearBudget))) {
+        clear_abandoned(*folder);
+        folder->unlock();
     }
     std::vector<LabSummary> summaries;
     for (const auto& [record, has_record] : find_labs(*folder)) {

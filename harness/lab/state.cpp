@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <system_error>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -202,7 +204,7 @@ void StateFolder::unlock() {
 
 Result<void> StateFolder::write(const LabRecord& record) {
     const auto target = file_name(record.spec.name);
-    const auto draft = fmt::format(".{}.{}", target, ::getpid());
+    const auto draft = fmt::format(".{}.{}", target, ::getpid()); // remove_abandoned_drafts() knows this form
     const UniqueFd file(
         ::openat(folder_.get(), draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.valid() || !write_all(file.get(), to_json(record)) ||
@@ -227,7 +229,7 @@ void StateFolder::remove(std::string_view name) {
     ::unlinkat(folder_.get(), file_name(name).c_str(), 0);
 }
 
-std::vector<std::string> StateFolder::names() const {
+std::vector<std::string> StateFolder::files() const {
     std::vector<std::string> found;
     UniqueFd copy(::openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(copy.valid() ? ::fdopendir(copy.get()) : nullptr, &::closedir);
@@ -236,13 +238,36 @@ std::vector<std::string> StateFolder::names() const {
     }
     static_cast<void>(copy.release()); // the stream owns it now
     while (const dirent* entry = ::readdir(entries.get())) {
-        const std::string_view name = entry->d_name;
+        found.emplace_back(entry->d_name);
+    }
+    return found;
+}
+
+std::vector<std::string> StateFolder::names() const {
+    std::vector<std::string> found;
+    for (const std::string_view name : files()) {
         if (name.front() != '.' && name.ends_with(kSuffix)) {
             found.emplace_back(name.substr(0, name.size() - kSuffix.size()));
         }
     }
     std::sort(found.begin(), found.end());
     return found;
+}
+
+void StateFolder::remove_abandoned_drafts() {
+    for (const auto& name : files()) {
+        const auto mark = name.rfind(fmt::format("{}.", kSuffix));
+        if (name.front() != '.' || mark == std::string::npos) {
+            continue;
+        }
+        pid_t writer = 0;
+        const char* digits = name.c_str() + mark + kSuffix.size() + 1;
+        const char* end = name.c_str() + name.size();
+        const auto read = std::from_chars(digits, end, writer);
+        if (read.ec == std::errc() && read.ptr == end && identify_process(writer).pid == 0) {
+            ::unlinkat(folder_.get(), name.c_str(), 0);
+        }
+    }
 }
 
 } // namespace railbreak::lab

@@ -49,10 +49,13 @@ public:
     /// The record of a lab; nullopt when there is none that can be read.
     [[nodiscard]] std::optional<LabRecord> read(std::string_view name) const;
     void remove(std::string_view name);
+    /// Removes what a process that was killed in the middle of write() has left.
+    void remove_abandoned_drafts();
     /// Names of all labs that have a record.
     [[nodiscard]] std::vector<std::string> names() const;
 
 private:
+    [[nodiscard]] std::vector<std::string> files() const;
     explicit StateFolder(UniqueFd folder) : folder_(std::move(folder)) {}
     UniqueFd folder_;
 };

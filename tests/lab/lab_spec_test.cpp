@@ -1,11 +1,14 @@
 // What a lab may be, and what is remembered of it: no privilege needed.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness/lab/lab.hpp"
@@ -96,6 +99,73 @@ TEST(LabStateFolder, ThatOthersMayWriteToIsRefused) {
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().kind(), ErrorKind::kRefused);
     ::rmdir(pattern.c_str());
+}
+
+/// A state folder of the test's own.
+class LabRecords : public testing::Test {
+protected:
+    void SetUp() override {
+        std::string pattern = testing::TempDir() + "railbreak-records-XXXXXX";
+        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+        folder_ = pattern;
+        ::setenv("RAILBREAK_STATE_DIR", folder_.c_str(), 1);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    static void write(const std::string& name, const ProcessId& owner, const ProcessId& keeper,
+                      const std::string& boot_id) {
+        LabRecord record;
+        record.spec = spec_of(name, 2, 1, mbit(1));
+        record.owner = owner;
+        record.keeper = keeper;
+        record.boot_id = boot_id;
+        auto folder = StateFolder::open();
+        ASSERT_TRUE(ok(folder));
+        ASSERT_TRUE(ok(folder->write(record)));
+    }
+    [[nodiscard]] std::vector<std::string> files() const {
+        std::vector<std::string> found;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+            found.push_back(entry.path().filename().string());
+        }
+        std::sort(found.begin(), found.end());
+        return found;
+    }
+    std::string folder_;
+};
+
+/// Process 1 runs, but it did not start at this time: whoever had this identity is dead.
+constexpr ProcessId kDead{1, ~std::uint64_t{0}};
+
+TEST_F(LabRecords, WithNothingBehindThemAreRemovedByTheList) {
+    const ProcessId self = identify_process(::getpid());
+    write("being-built", self, {}, read_boot_id());
+    write("killed-at-once", kDead, {}, read_boot_id());
+    write("keeper-killed", kDead, kDead, read_boot_id()); // processes may be inside: somebody has to look
+    write("earlier-boot", self, self, "another");
+    const auto list = lab_list();
+    ASSERT_TRUE(ok(list));
+    ASSERT_EQ(list->size(), 2U);
+    EXPECT_EQ(list->at(0).spec.name, "being-built");
+    EXPECT_TRUE(list->at(0).alive);
+    EXPECT_EQ(list->at(1).spec.name, "keeper-killed");
+    EXPECT_FALSE(list->at(1).alive);
+    EXPECT_EQ(files(), (std::vector<std::string>{"being-built.lab.json", "keeper-killed.lab.json"}));
+}
+
+TEST_F(LabRecords, HalfWrittenByAKilledProcessAreRemovedByTheList) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::_exit(0);
+    }
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    const std::string of_the_living = ".b.lab.json." + std::to_string(::getpid());
+    for (const std::string& name :
+         {".a.lab.json." + std::to_string(child), of_the_living, std::string(".c.lab.json.")}) {
+        std::ofstream(folder_ + "/" + name) << "{";
+    }
+    ASSERT_TRUE(ok(lab_list()));
+    EXPECT_EQ(files(), (std::vector<std::string>{of_the_living, ".c.lab.json."}));
 }
 
 } // namespace

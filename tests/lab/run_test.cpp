@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/record/reader.hpp"
+#include "tests/lab/support/namespaces.hpp"
 #include "tests/lab/support/railbreak_process.hpp"
 
 namespace railbreak::tests {
@@ -134,16 +135,25 @@ protected:
     [[nodiscard]] std::string scenario_path() const { return (home() / "killed.yaml").string(); }
 
     /// Every process and every network namespace of the run is gone, and the database is whole.
-    void expect_as_before(const std::set<std::string>& namespaces_of_the_run) {
+    void expect_as_before(const std::set<NetworkNamespace>& namespaces_of_the_run) {
         const std::vector<RunProcess> left = wait_until_none(home(), 3 * kLease);
         for (const RunProcess& process : left) {
             ADD_FAILURE() << "left over: " << process.role << " pid " << process.pid;
         }
-        EXPECT_EQ(inhabited(namespaces_of_the_run), std::set<std::string>());
+        for (const std::string& inhabitant : wait_until_uninhabited(namespaces_of_the_run, 3 * kLease)) {
+            ADD_FAILURE() << "left over " << inhabitant;
+        }
         Result<record::RunReader> reader = record::RunReader::open_readonly(home() / "runs.db");
         ASSERT_TRUE(reader) << reader.error().to_line();
         Result<record::RunData> data = reader->load_run("latest");
         ASSERT_TRUE(data) << data.error().to_line();
+    }
+
+    /// No lab is remembered as one that somebody must look after.
+    void expect_no_record() {
+        for (const auto& file : std::filesystem::directory_iterator(home() / "state")) {
+            EXPECT_EQ(file.path().string().find(".lab.json"), std::string::npos) << file.path();
+        }
     }
 
     /// Iterations that the progress lines reported as finished are in the database.
@@ -167,6 +177,13 @@ protected:
         }
     }
 
+    /// Pid of the one process that plays a role; nothing when there is none or more than one.
+    [[nodiscard]] std::optional<pid_t> only_process(const std::string& role) {
+        std::vector<RunProcess> players = processes_of(home());
+        std::erase_if(players, [&](const RunProcess& candidate) { return candidate.role != role; });
+        return players.size() == 1 ? std::optional(players.front().pid) : std::nullopt;
+    }
+
     /// Starts the scenario, waits until the cap is in force, then for a random moment of the degraded phase.
     [[nodiscard]] std::unique_ptr<RailbreakProcess> run_into_the_fault(std::mt19937& random) {
         auto process = std::make_unique<RailbreakProcess>(home(), std::vector<std::string>{"run", scenario_path()});
@@ -176,6 +193,8 @@ protected:
     }
 
     void kill_role_in_the_fault(const std::string& role, unsigned seed);
+    /// Kills every process that plays one of the roles, all at one time, and expects that nothing runs on.
+    void kill_together_in_the_fault(const std::set<std::string>& roles, unsigned seed);
 
     TemporaryFolder folder_;
 };
@@ -185,7 +204,7 @@ void Run::kill_role_in_the_fault(const std::string& role, unsigned seed) {
     for (int round = 0; round < kill_rounds(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
         std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
-        const std::set<std::string> namespaces = namespaces_of(home());
+        const std::set<NetworkNamespace> namespaces = namespaces_of(home());
         EXPECT_EQ(namespaces.size(), 4U) << "one for each host";
         std::vector<RunProcess> victims = processes_of(home());
         std::erase_if(victims, [&](const RunProcess& candidate) { return candidate.role != role; });
@@ -202,6 +221,7 @@ void Run::kill_role_in_the_fault(const std::string& role, unsigned seed) {
                 << "the reason does not tell of the " << role << ": " << finished->err.substr(reason);
         }
         expect_as_before(namespaces);
+        expect_no_record();
         expect_reported_iterations_stored(process->err());
     }
     const Finished next = run_railbreak(home(), {"run", scenario_path()}, kPatience);
@@ -209,11 +229,31 @@ void Run::kill_role_in_the_fault(const std::string& role, unsigned seed) {
     expect_as_before({});
 }
 
+void Run::kill_together_in_the_fault(const std::set<std::string>& roles, unsigned seed) {
+    std::mt19937 random(seed);
+    for (int round = 0; round < kill_rounds(); ++round) {
+        SCOPED_TRACE("round " + std::to_string(round));
+        std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+        const std::set<NetworkNamespace> namespaces = namespaces_of(home());
+        EXPECT_EQ(namespaces.size(), 4U) << "one for each host";
+        std::set<std::string> killed;
+        for (const RunProcess& victim : processes_of(home())) {
+            if (roles.contains(victim.role) && ::kill(victim.pid, SIGKILL) == 0) {
+                killed.insert(victim.role);
+            }
+        }
+        EXPECT_EQ(killed, roles);
+        ASSERT_TRUE(process->finish(kPatience)) << process->err();
+        expect_as_before(namespaces);
+    }
+}
+
 TEST_F(Run, PassesReportsItselfAgainAndLeavesNothing) {
     const Finished run = run_railbreak(home(), {"run", scenario_path()}, kPatience);
     ASSERT_EQ(run.status.code, 0) << run.err << run.out;
     EXPECT_NE(run.out.find("VERDICT"), std::string::npos);
     expect_as_before({});
+    expect_no_record();
     expect_reported_iterations_stored(run.err);
 
     const Finished report = run_railbreak(home(), {"report", "latest"});
@@ -278,7 +318,7 @@ TEST_F(Run, KilledRankOfAHostWithTwoEndsTheRunAndLeavesNothing) {
 TEST_F(Run, InterruptedRevertsAndExitsWithFour) {
     std::mt19937 random(11);
     std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
-    const std::set<std::string> namespaces = namespaces_of(home());
+    const std::set<NetworkNamespace> namespaces = namespaces_of(home());
     launch::send_signal(process->child(), SIGINT);
     const std::optional<Finished> finished = process->finish(kPatience);
     ASSERT_TRUE(finished) << process->err();
@@ -309,18 +349,60 @@ TEST_F(Run, KilledGuardEndsTheRunAndLeavesNothing) {
 }
 
 TEST_F(Run, ControllerAndAgentKilledTogetherLeaveNothing) {
-    std::mt19937 random(5);
-    for (int round = 0; round < kill_rounds(); ++round) {
-        std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
-        const std::set<std::string> namespaces = namespaces_of(home());
-        for (const RunProcess& victim : processes_of(home())) {
-            if (victim.role == "run" || victim.role == "agent") {
-                ::kill(victim.pid, SIGKILL);
-            }
-        }
-        ASSERT_TRUE(process->finish(kPatience)) << process->err();
-        expect_as_before(namespaces);
-    }
+    kill_together_in_the_fault({"run", "agent"}, 5);
+    expect_no_record();
+}
+
+TEST_F(Run, ControllerAgentAndKeeperKilledTogetherLeaveARecordOnly) {
+    kill_together_in_the_fault({"run", "agent", "keeper"}, 6);
+    const Finished down = run_railbreak(home(), {"lab", "down", "--all"});
+    EXPECT_EQ(down.status.code, 0) << down.err;
+    expect_no_record();
+}
+
+TEST_F(Run, NamespaceOfTheSameNumberButAnotherCookieIsAStrangers) {
+    ASSERT_EQ(run_railbreak(home(), {"lab", "up", "held", "--hosts", "2"}).status.code, 0);
+    RailbreakProcess inside(home(), {"lab", "exec", "held", "h1", "--", "sh", "-c", "echo ready >&2; exec sleep 60"});
+    ASSERT_TRUE(inside.wait_for_stderr("ready", kPatience)) << inside.err();
+    const std::set<NetworkNamespace> namespaces = namespaces_of(home());
+    ASSERT_EQ(namespaces.size(), 1U);
+    ASSERT_NE(namespaces.begin()->cookie, 0U);
+    EXPECT_FALSE(wait_until_uninhabited(namespaces, Nanoseconds::zero()).empty());
+    const NetworkNamespace later{namespaces.begin()->link, namespaces.begin()->cookie + 1};
+    EXPECT_EQ(wait_until_uninhabited({later}, Nanoseconds::zero()), std::vector<std::string>());
+    EXPECT_EQ(run_railbreak(home(), {"lab", "down", "held"}).status.code, 0);
+    expect_no_record();
+    EXPECT_EQ(wait_until_uninhabited(namespaces, kPatience), std::vector<std::string>());
+}
+
+TEST_F(Run, KilledKeeperIsNotMissed) {
+    std::mt19937 random(7);
+    std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+    const std::set<NetworkNamespace> namespaces = namespaces_of(home());
+    const std::optional<pid_t> keeper = only_process("keeper");
+    ASSERT_TRUE(keeper);
+    ASSERT_EQ(::kill(*keeper, SIGKILL), 0);
+    const std::optional<Finished> finished = process->finish(kPatience);
+    ASSERT_TRUE(finished) << process->err();
+    EXPECT_EQ(finished->status.code, 0) << finished->err << finished->out;
+    expect_as_before(namespaces);
+    expect_no_record();
+}
+
+TEST_F(Run, StoppedKeeperOfAKilledControllerWakesUpAndLeavesNothing) {
+    std::mt19937 random(8);
+    std::unique_ptr<RailbreakProcess> process = run_into_the_fault(random);
+    const std::set<NetworkNamespace> namespaces = namespaces_of(home());
+    const std::optional<pid_t> keeper = only_process("keeper");
+    const std::optional<pid_t> controller = only_process("run");
+    ASSERT_TRUE(keeper && controller);
+    ASSERT_EQ(::kill(*keeper, SIGSTOP), 0);
+    ASSERT_TRUE(wait_until_stopped(*keeper, kPatience));
+    ASSERT_EQ(::kill(*controller, SIGKILL), 0);
+    ASSERT_TRUE(process->finish(kPatience)) << process->err();
+    expect_as_before(namespaces);
+    expect_no_record();
+    ::kill(*keeper, SIGCONT); // not to leave it to the machine if this test has failed
 }
 
 } // namespace

@@ -22,20 +22,18 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 std::string role_of(const std::filesystem::path& process) {
+    std::string comm = read_file(process / "comm");
+    comm.erase(comm.find_last_not_of('\n') + 1);
+    if (comm.starts_with("rb-lab:")) {
+        return "keeper"; // a fork of the controller, whose command line it still has
+    }
     const std::string command = read_file(process / "cmdline");
     const std::size_t first = command.find('\0');
     const std::size_t second = command.find('\0', first + 1);
     if (first != std::string::npos && second != std::string::npos && command.find("railbreak") < first) {
         return command.substr(first + 1, second - first - 1);
     }
-    std::string comm = read_file(process / "comm");
-    comm.erase(comm.find_last_not_of('\n') + 1);
     return comm;
-}
-
-std::string netns_of(const std::filesystem::path& process) {
-    std::error_code ignored;
-    return std::filesystem::read_symlink(process / "ns/net", ignored).string();
 }
 
 bool is_pid(const std::string& name) {
@@ -153,25 +151,16 @@ std::vector<RunProcess> wait_until_none(const std::filesystem::path& home, Nanos
     return left;
 }
 
-std::set<std::string> namespaces_of(const std::filesystem::path& home) {
-    std::set<std::string> namespaces;
-    for (const RunProcess& process : processes_of(home)) {
-        namespaces.insert(netns_of("/proc/" + std::to_string(process.pid)));
-    }
-    namespaces.erase(netns_of("/proc/self"));
-    namespaces.erase("");
-    return namespaces;
-}
-
-std::set<std::string> inhabited(const std::set<std::string>& namespaces) {
-    std::set<std::string> found;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-        if (is_pid(entry.path().filename().string()) && namespaces.contains(netns_of(entry.path()))) {
-            found.insert(netns_of(entry.path()));
+bool wait_until_stopped(pid_t pid, Nanoseconds patience) {
+    const std::string status = "/proc/" + std::to_string(pid) + "/status";
+    const Deadline deadline = Deadline::after(patience);
+    while (read_file(status).find("State:\tT") == std::string::npos) {
+        if (deadline.passed()) {
+            return false;
         }
+        (void)::poll(nullptr, 0, 1); // it is not our child, whose stop could be waited for
     }
-    return found;
+    return true;
 }
 
 } // namespace railbreak::tests

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -61,14 +60,14 @@ private:
 /// A process of a run, found by its environment.
 struct RunProcess {
     pid_t pid = -1;
-    std::string role; ///< first word after the program name: "agent", "rank", "guard", "run"; or the process's comm
+    /// First word after the program name: "agent", "rank", "guard", "run"; "keeper"; or the process's comm.
+    std::string role;
 };
 [[nodiscard]] std::vector<RunProcess> processes_of(const std::filesystem::path& home);
-/// Waits until none is left; returns those that are still there.
+/// Waits until none is left; returns those that are still there. A process that is ending has no environment any more
+/// and does not count, although it may still be inside a network namespace: for those there is namespaces.hpp.
 [[nodiscard]] std::vector<RunProcess> wait_until_none(const std::filesystem::path& home, Nanoseconds patience);
-/// Network namespaces ("net:[4026532247]") that the processes of a run are in, apart from this process's own.
-[[nodiscard]] std::set<std::string> namespaces_of(const std::filesystem::path& home);
-/// Those of the given namespaces that some process of the machine is in.
-[[nodiscard]] std::set<std::string> inhabited(const std::set<std::string>& namespaces);
+/// Waits until a process that was sent SIGSTOP has stopped; false when it has not in time.
+[[nodiscard]] bool wait_until_stopped(pid_t pid, Nanoseconds patience);
 
 } // namespace railbreak::tests
