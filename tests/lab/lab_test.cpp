@@ -17,6 +17,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -243,6 +246,23 @@ TEST_F(LabTest, DownReportsANamespaceThatIsStillHeld) {
     EXPECT_TRUE(ports_gone(fabric_switch.get()));
     EXPECT_TRUE(ok(lab_down("held", Deadline::after(seconds(5)))));
     EXPECT_TRUE(lab_list()->empty());
+}
+
+TEST_F(LabTest, AConnectionWhosePeerIsOutOfReachDoesNotHoldItsHost) {
+    auto lab = Lab::up(spec_of("orphaned-socket", 2, 1, mbit(100)));
+    ASSERT_TRUE(ok(lab));
+    auto flow = connect_flow(lab->host_netns_fd(0), lab->host_netns_fd(1), lab->hosts()[1].nics[0].address);
+    ASSERT_TRUE(flow);
+    auto fabric_switch = injectors::NetlinkChannel::open_in(lab->switch_netns_fd());
+    ASSERT_TRUE(ok(fabric_switch));
+    ifinfomsg down{};
+    down.ifi_index = lab->hosts()[1].nics[0].switch_ifindex;
+    down.ifi_change = IFF_UP;
+    injectors::NetlinkMessage message(RTM_NEWLINK, 0);
+    message.append_header(down);
+    ASSERT_TRUE(ok(fabric_switch->request(message, "take the port down")));
+    flow.reset(); // nobody acknowledges the end of either direction
+    EXPECT_TRUE(ok(lab->down(Deadline::after(seconds(20)))));
 }
 
 TEST_F(LabTest, TheDeathOfTheOwnerRemovesEverything) {

@@ -149,12 +149,19 @@ protected:
         ASSERT_TRUE(data) << data.error().to_line();
     }
 
-    /// No lab is remembered as one that somebody must look after.
-    void expect_no_record() {
+    /// Names of the labs that have a record, which is to say that somebody must look after them.
+    [[nodiscard]] std::vector<std::string> recorded_labs() const {
+        constexpr std::string_view kSuffix = ".lab.json";
+        std::vector<std::string> names;
         for (const auto& file : std::filesystem::directory_iterator(home() / "state")) {
-            EXPECT_EQ(file.path().string().find(".lab.json"), std::string::npos) << file.path();
+            const std::string name = file.path().filename().string();
+            if (const std::size_t suffix = name.find(kSuffix); suffix != std::string::npos) {
+                names.push_back(name.substr(0, suffix));
+            }
         }
+        return names;
     }
+    void expect_no_record() const { EXPECT_EQ(recorded_labs(), std::vector<std::string>()); }
 
     /// Iterations that the progress lines reported as finished are in the database.
     void expect_reported_iterations_stored(const std::string& progress) {
@@ -355,14 +362,20 @@ TEST_F(Run, ControllerAndAgentKilledTogetherLeaveNothing) {
 
 TEST_F(Run, ControllerAgentAndKeeperKilledTogetherLeaveARecordOnly) {
     kill_together_in_the_fault({"run", "agent", "keeper"}, 6);
-    const Finished down = run_railbreak(home(), {"lab", "down", "--all"});
-    EXPECT_EQ(down.status.code, 0) << down.err;
+    // By name: "--all" would also end labs of this user that are none of this test's.
+    const std::vector<std::string> recorded = recorded_labs();
+    EXPECT_EQ(recorded.size(), static_cast<std::size_t>(kill_rounds()));
+    for (const std::string& lab : recorded) {
+        const Finished down = run_railbreak(home(), {"lab", "down", lab});
+        EXPECT_EQ(down.status.code, 0) << down.err;
+    }
     expect_no_record();
 }
 
 TEST_F(Run, NamespaceOfTheSameNumberButAnotherCookieIsAStrangers) {
-    ASSERT_EQ(run_railbreak(home(), {"lab", "up", "held", "--hosts", "2"}).status.code, 0);
-    RailbreakProcess inside(home(), {"lab", "exec", "held", "h1", "--", "sh", "-c", "echo ready >&2; exec sleep 60"});
+    const std::string lab = "held-" + std::to_string(::getpid());
+    ASSERT_EQ(run_railbreak(home(), {"lab", "up", lab, "--hosts", "2"}).status.code, 0);
+    RailbreakProcess inside(home(), {"lab", "exec", lab, "h1", "--", "sh", "-c", "echo ready >&2; exec sleep 60"});
     ASSERT_TRUE(inside.wait_for_stderr("ready", kPatience)) << inside.err();
     const std::set<NetworkNamespace> namespaces = namespaces_of(home());
     ASSERT_EQ(namespaces.size(), 1U);
@@ -370,7 +383,7 @@ TEST_F(Run, NamespaceOfTheSameNumberButAnotherCookieIsAStrangers) {
     EXPECT_FALSE(wait_until_uninhabited(namespaces, Nanoseconds::zero()).empty());
     const NetworkNamespace later{namespaces.begin()->link, namespaces.begin()->cookie + 1};
     EXPECT_EQ(wait_until_uninhabited({later}, Nanoseconds::zero()), std::vector<std::string>());
-    EXPECT_EQ(run_railbreak(home(), {"lab", "down", "held"}).status.code, 0);
+    EXPECT_EQ(run_railbreak(home(), {"lab", "down", lab}).status.code, 0);
     expect_no_record();
     EXPECT_EQ(wait_until_uninhabited(namespaces, kPatience), std::vector<std::string>());
 }
