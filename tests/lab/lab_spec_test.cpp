@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -145,11 +146,14 @@ TEST_F(LabRecords, WithNothingBehindThemAreRemovedByTheList) {
     write("earlier-boot", self, self, "another");
     const auto list = lab_list();
     ASSERT_TRUE(ok(list));
-    ASSERT_EQ(list->size(), 2U);
-    EXPECT_EQ(list->at(0).spec.name, "being-built");
-    EXPECT_TRUE(list->at(0).alive);
-    EXPECT_EQ(list->at(1).spec.name, "keeper-killed");
-    EXPECT_FALSE(list->at(1).alive);
+    std::vector<std::pair<std::string, bool>> recorded; // without the labs of other folders, found by their keepers
+    for (const auto& lab : *list) {
+        if (lab.has_record) {
+            recorded.emplace_back(lab.spec.name, lab.alive);
+        }
+    }
+    const std::vector<std::pair<std::string, bool>> expected{{"being-built", true}, {"keeper-killed", false}};
+    EXPECT_EQ(recorded, expected);
     EXPECT_EQ(files(), (std::vector<std::string>{"being-built.lab.json", "keeper-killed.lab.json"}));
 }
 
