@@ -40,8 +40,6 @@ const Facet& facet(FacetKind kind) {
     static const Missing drops(FacetKind::kDrops);
     static const Missing reroute(FacetKind::kReroute);
     static const Missing cpu(FacetKind::kCpu);
-    static const Missing stop(FacetKind::kStop);
-    static const Missing kill(FacetKind::kKill);
     static const Missing disk(FacetKind::kDisk);
     switch (kind) {
     case FacetKind::kSendRate: return send_rate_facet();
@@ -51,8 +49,8 @@ const Facet& facet(FacetKind kind) {
     case FacetKind::kReroute: return reroute;
     case FacetKind::kLink: return link_facet();
     case FacetKind::kCpu: return cpu;
-    case FacetKind::kStop: return stop;
-    case FacetKind::kKill: return kill;
+    case FacetKind::kStop: return stop_facet();
+    case FacetKind::kKill: return kill_facet();
     case FacetKind::kDisk: return disk;
     }
     return link_facet();

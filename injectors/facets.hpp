@@ -8,5 +8,7 @@ namespace railbreak::injectors {
 [[nodiscard]] const Facet& send_rate_facet();
 [[nodiscard]] const Facet& receive_facet();
 [[nodiscard]] const Facet& link_facet();
+[[nodiscard]] const Facet& stop_facet();
+[[nodiscard]] const Facet& kill_facet();
 
 } // namespace railbreak::injectors

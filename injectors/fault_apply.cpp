@@ -143,6 +143,10 @@ Result<void> FaultKeeper::Impl::plan(Held& fault) {
     if (auto sensible = check_request(request); !sensible) {
         return sensible;
     }
+    if (target_kind(request.kind) == TargetKind::kProcess && request.pid == guard_.pid()) {
+        return fail(Error(ErrorKind::kRefused, "the guard may not be touched: it undoes all faults")
+                        .with("pid", std::to_string(request.pid)));
+    }
     const std::string folder = journal_.path().substr(0, journal_.path().rfind('/'));
     auto target = find_target(ops_, request, options_.protected_nics, folder);
     const auto boot_id = ops_.boot_id();

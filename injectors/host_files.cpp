@@ -3,14 +3,23 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace railbreak::injectors::host_files {
+
+namespace {
+
+constexpr int kReadAgainMs = 5; ///< for files that give no notice of a change
+
+} // namespace
 
 Result<void> make_folder(const std::string& path) {
     for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
@@ -144,14 +153,67 @@ Result<void> remove_cgroup(const std::string& path) {
 }
 
 Result<FileSystemRecord> file_system(const std::string& path) {
+    std::array<char, PATH_MAX> whole{};
     struct stat status {};
     struct stat root {};
-    struct statvfs space {};
-    if (stat(path.c_str(), &status) != 0 || stat("/", &root) != 0 || statvfs(path.c_str(), &space) != 0) {
+    struct statfs space {};
+    if (realpath(path.c_str(), whole.data()) == nullptr || stat(path.c_str(), &status) != 0 || stat("/", &root) != 0 ||
+        statfs(path.c_str(), &space) != 0) {
         return fail_errno(ErrorKind::kInput, "look at the file system of " + path, errno);
     }
-    return FileSystemRecord{status.st_dev, ByteCount::bytes(space.f_blocks * space.f_frsize),
-                            ByteCount::bytes(space.f_bavail * space.f_frsize), status.st_dev == root.st_dev};
+    const auto block = static_cast<std::uint64_t>(space.f_frsize);
+    return FileSystemRecord{whole.data(),
+                            S_ISDIR(status.st_mode),
+                            status.st_dev,
+                            static_cast<std::uint64_t>(space.f_type),
+                            ByteCount::bytes(space.f_blocks * block),
+                            ByteCount::bytes(space.f_bavail * block),
+                            status.st_dev == root.st_dev};
+}
+
+Result<bool> may_write(const std::string& path) {
+    return faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+Result<bool> wait_file(const std::string& path, std::string_view text, Deadline deadline) {
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) {
+        return true;
+    }
+    for (;;) {
+        // Read before each wait: the kernel gives notice of what changed since the last reading of this descriptor.
+        std::array<char, 4096> now{};
+        const ssize_t size = pread(fd.get(), now.data(), now.size(), 0);
+        if (size < 0 || std::string_view(now.data(), static_cast<std::size_t>(size)) != text.substr(0, now.size())) {
+            return true;
+        }
+        if (deadline.passed()) {
+            return false;
+        }
+        pollfd waiter{fd.get(), POLLPRI, 0};
+        poll(&waiter, 1, std::min(deadline.poll_timeout_ms(), kReadAgainMs));
+    }
+}
+
+Result<std::optional<ByteCount>> allocated(const std::string& path) {
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0) {
+        return errno == ENOENT ? Result<std::optional<ByteCount>>(std::nullopt)
+                               : fail_errno(ErrorKind::kHarness, "look at " + path, errno);
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return fail(ErrorKind::kRefused, path + " is something else than a file");
+    }
+    constexpr std::uint64_t kBlock = 512; // stat(2)
+    return ByteCount::bytes(static_cast<std::uint64_t>(status.st_blocks) * kBlock);
+}
+
+Result<void> may_allocate(const std::string& folder) {
+    const UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    if (!fd.valid() || fallocate(fd.get(), 0, 0, 1) != 0) {
+        return fail_errno(ErrorKind::kHarness, "give a file in " + folder + " room in advance", errno);
+    }
+    return {};
 }
 
 Result<void> make_ballast(const std::string& path, ByteCount size) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ namespace railbreak::injectors::host_files {
 [[nodiscard]] Result<void> make_cgroup(const std::string& path);
 [[nodiscard]] Result<void> remove_cgroup(const std::string& path);
 [[nodiscard]] Result<FileSystemRecord> file_system(const std::string& path);
+[[nodiscard]] Result<bool> may_write(const std::string& path);
+[[nodiscard]] Result<bool> wait_file(const std::string& path, std::string_view text, Deadline deadline);
+[[nodiscard]] Result<std::optional<ByteCount>> allocated(const std::string& path);
+[[nodiscard]] Result<void> may_allocate(const std::string& folder);
 [[nodiscard]] Result<void> make_ballast(const std::string& path, ByteCount size);
 
 } // namespace railbreak::injectors::host_files

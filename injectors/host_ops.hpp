@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,15 +47,20 @@ struct FilterRecord {
 /// A process as /proc describes it.
 struct ProcessRecord {
     ProcessIdentity identity;
-    char state = '?';      ///< 'R', 'S', 'T' (stopped), 'Z', ...
-    std::uint32_t uid = 0; ///< effective user
+    char state = '?';           ///< 'R', 'S', 'T' (stopped), 'Z', ...
+    std::uint32_t uid = 0;      ///< effective user
+    std::int32_t parent = 0;    ///< its parent's pid, 0 when that lies outside of the pid namespace
+    bool kernel_thread = false; ///< not a program's process at all
     /// Lines of /proc/PID/cgroup: controllers ("" for cgroup v2, else "cpu,cpuacct") and path within the hierarchy.
     std::vector<std::pair<std::string, std::string>> cgroups;
 };
 
 /// The file system that holds a path.
 struct FileSystemRecord {
+    std::string path;            ///< the path that was asked for: absolute, without symbolic links
+    bool is_folder = false;      ///< it is a folder
     std::uint64_t device_id = 0; ///< st_dev
+    std::uint64_t type = 0;      ///< f_type of statfs(2), a *_MAGIC of linux/magic.h
     ByteCount total;
     ByteCount available;     ///< to this user
     bool holds_root = false; ///< it is the one of "/"
@@ -116,6 +122,21 @@ public:
     [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
     [[nodiscard]] virtual Result<std::vector<std::string>> list_folder(const std::string& path) = 0;
     [[nodiscard]] virtual Result<FileSystemRecord> file_system(const std::string& path) = 0;
+    /// Whether this process may write the file or make something in the folder (access(2) with its effective ids).
+    /// False when there is no such thing.
+    [[nodiscard]] virtual Result<bool> may_write(const std::string& path) = 0;
+    /// Success when this process may signal that one. errno EPERM, ESRCH.
+    [[nodiscard]] virtual Result<void> may_signal(const ProcessIdentity& process) = 0;
+    /// Waits until a small file of proc, sysfs or cgroup says something else than `text`, or is gone. False when the
+    /// deadline passed first. Files that give notice of a change (poll(2) with POLLPRI) are seen to change at once,
+    /// others within some milliseconds.
+    [[nodiscard]] virtual Result<bool> wait_file(const std::string& path, std::string_view text, Deadline deadline) = 0;
+    /// Room that a regular file takes on its disk; empty when there is nothing of that name. kRefused for what is no
+    /// regular file.
+    [[nodiscard]] virtual Result<std::optional<ByteCount>> allocated(const std::string& path) = 0;
+    /// Success when a file in that folder can be given room in advance: tried with an unnamed file that ends with the
+    /// call (O_TMPFILE). Errors carry errno: EOPNOTSUPP, EROFS, EACCES, EDQUOT.
+    [[nodiscard]] virtual Result<void> may_allocate(const std::string& folder) = 0;
 
     // Effects on the network.
     [[nodiscard]] virtual Result<void> set_mtu(std::int32_t ifindex, std::uint32_t mtu_bytes) = 0;

@@ -63,19 +63,40 @@ Result<DeviceIdentity> find_nic(HostOps& ops, const std::string& name, std::span
     return DeviceIdentity{link->name, link->ifindex, link->mac, link->permanent_mac, netns->inode, netns->cookie};
 }
 
+/// True for this process and those that it hangs on: their end, or their standing still, would be its own.
+Result<bool> carries_us(HostOps& ops, std::int32_t pid) {
+    for (std::int32_t each = getpid(); each > 0;) {
+        if (each == pid) {
+            return true;
+        }
+        const auto found = ops.process(each);
+        if (!found) {
+            return tl::unexpected(found.error());
+        }
+        each = *found ? (*found)->parent : 0;
+    }
+    return pid == 1;
+}
+
 Result<ProcessIdentity> find_process(HostOps& ops, std::int32_t pid) {
     const auto found = ops.process(pid);
-    if (!found) {
-        return tl::unexpected(found.error());
+    const auto ours = carries_us(ops, pid);
+    if (!found || !ours) {
+        return tl::unexpected(found ? ours.error() : found.error());
     }
-    if (!*found) {
+    const auto refuse_process = [&](std::string_view why) {
+        return fail(Error(ErrorKind::kRefused, fmt::format("process {} may not be touched: {}", pid, why))
+                        .with("pid", std::to_string(pid)));
+    };
+    if (*ours) {
+        return refuse_process("railbreak itself hangs on it");
+    }
+    if (!*found || (*found)->state == 'Z' || (*found)->state == 'X') {
         return fail(
             Error(ErrorKind::kInput, fmt::format("there is no process {}", pid)).with("pid", std::to_string(pid)));
     }
-    if (pid == 1 || pid == getpid() || pid == getppid()) {
-        return fail(
-            Error(ErrorKind::kRefused, fmt::format("process {} may not be touched: railbreak itself hangs on it", pid))
-                .with("pid", std::to_string(pid)));
+    if ((*found)->kernel_thread) {
+        return refuse_process("it is a part of the kernel");
     }
     return (*found)->identity;
 }
@@ -97,7 +118,10 @@ Result<void> find_folder(HostOps& ops, const std::string& folder, const std::str
     if (found->device_id == journal->device_id) {
         return refuse_folder("the undo journal lies on the same file system");
     }
-    target.folder = folder;
+    if (!found->is_folder) {
+        return fail(Error(ErrorKind::kInput, folder + " is no folder").with("folder", folder));
+    }
+    target.folder = found->path;
     target.device_id = found->device_id;
     return {};
 }

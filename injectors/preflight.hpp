@@ -16,8 +16,8 @@ namespace railbreak::injectors {
 
 /// Finds what the request acts on and refuses what may not be touched (kRefused, with the reason). Of NICs: loopback, a
 /// NIC in `protected_nics`, one that carries a default route or sits below such an interface. Of processes: pid 1, this
-/// process and its parents. Of folders: the file system of "/" and that of `journal_folder`. An unknown NIC, process or
-/// folder is kInput.
+/// process and all that it descends from, kernel threads. Of folders: the file system of "/" and that of
+/// `journal_folder`. An unknown NIC, process or folder is kInput.
 [[nodiscard]] Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request,
                                               std::span<const std::string> protected_nics,
                                               const std::string& journal_folder);

@@ -83,6 +83,13 @@ public:
         return host_files::list_folder(path);
     }
     Result<FileSystemRecord> file_system(const std::string& path) override { return host_files::file_system(path); }
+    Result<bool> may_write(const std::string& path) override { return host_files::may_write(path); }
+    Result<void> may_signal(const ProcessIdentity& process) override { return send_signal(process, 0); }
+    Result<bool> wait_file(const std::string& path, std::string_view text, Deadline deadline) override {
+        return host_files::wait_file(path, text, deadline);
+    }
+    Result<std::optional<ByteCount>> allocated(const std::string& path) override { return host_files::allocated(path); }
+    Result<void> may_allocate(const std::string& folder) override { return host_files::may_allocate(folder); }
 
     Result<bool> wait_event(Deadline deadline) override {
         pollfd waiter{events_.fd(), POLLIN, 0};

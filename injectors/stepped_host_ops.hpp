@@ -42,6 +42,13 @@ public:
     Result<std::string> read_file(const std::string& path) override { return inner_.read_file(path); }
     Result<std::vector<std::string>> list_folder(const std::string& path) override { return inner_.list_folder(path); }
     Result<FileSystemRecord> file_system(const std::string& path) override { return inner_.file_system(path); }
+    Result<bool> may_write(const std::string& path) override { return inner_.may_write(path); }
+    Result<void> may_signal(const ProcessIdentity& process) override { return inner_.may_signal(process); }
+    Result<bool> wait_file(const std::string& path, std::string_view text, Deadline deadline) override {
+        return inner_.wait_file(path, text, deadline);
+    }
+    Result<std::optional<ByteCount>> allocated(const std::string& path) override { return inner_.allocated(path); }
+    Result<void> may_allocate(const std::string& folder) override { return inner_.may_allocate(folder); }
 
     Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) override {
         return step("set_link_flags", [&] { return inner_.set_link_flags(ifindex, mask, flags); });

@@ -30,7 +30,7 @@ protected:
     void TearDown() override;
 
     /// Everything that a fault could change in the host namespace, one line a thing, sorted.
-    [[nodiscard]] std::vector<std::string> snapshot() const;
+    [[nodiscard]] virtual std::vector<std::string> snapshot() const;
     /// Interface index in the host namespace, 0 when there is none.
     [[nodiscard]] std::int32_t index_of(const std::string& name) const;
     /// Puts the lab's htb, class and bfifo on nic0.

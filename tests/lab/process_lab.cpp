@@ -1,0 +1,286 @@
+#include "tests/lab/process_lab.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "injectors/real_host_ops.hpp"
+
+namespace railbreak::injectors {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void count_for_ever(std::atomic<std::uint64_t>& counter) {
+    const timespec pause{0, 20'000};
+    for (;;) {
+        counter.fetch_add(1);
+        nanosleep(&pause, nullptr); // leaves the processor to the machine's other work
+    }
+}
+
+/// A byte to another process and back, `times` times: other processes of the machine do run.
+void pass_to_and_fro(int times) {
+    std::array<int, 2> there{};
+    std::array<int, 2> back{};
+    ASSERT_EQ(pipe2(there.data(), O_CLOEXEC) + pipe2(back.data(), O_CLOEXEC), 0);
+    const pid_t echo = fork();
+    char byte = 0;
+    if (echo == 0) {
+        close(there[1]);
+        while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1) {
+        }
+        _exit(0);
+    }
+    for (int i = 0; i < times; ++i) {
+        ASSERT_EQ(write(there[1], &byte, 1), 1);
+        ASSERT_TRUE(readable(back[0], kPatience));
+        ASSERT_EQ(read(back[0], &byte, 1), 1);
+    }
+    for (const int fd : {there[0], there[1], back[0], back[1]}) {
+        close(fd);
+    }
+    wait_ended(echo, kPatience);
+}
+
+std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_to(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text << std::flush;
+    EXPECT_TRUE(file.good()) << path;
+}
+
+std::string name_of_tests_cgroup() {
+    return fmt::format("rbtest-{}", getpid());
+}
+
+} // namespace
+
+std::string_view to_string(Surroundings surroundings) {
+    switch (surroundings) {
+    case Surroundings::kUnified: return "unified";
+    case Surroundings::kOld: return "old";
+    case Surroundings::kNone: return "none";
+    }
+    return "?";
+}
+
+Worker::Worker() {
+    void* memory = mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        std::abort();
+    }
+    counters_ = new (memory) Counters{};
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    const UniqueFd ours(ends[0]);
+    const UniqueFd theirs(ends[1]);
+    pid_ = fork();
+    if (pid_ == 0) {
+        child_ = fork();
+        if (child_ == 0) {
+            count_for_ever(counters_->child);
+        }
+        if (write(theirs.get(), &child_, sizeof child_) != static_cast<ssize_t>(sizeof child_)) {
+            _exit(1);
+        }
+        const std::thread second([this] { count_for_ever(counters_->second); });
+        count_for_ever(counters_->first);
+    }
+    EXPECT_TRUE(readable(ours.get(), kPatience));
+    EXPECT_EQ(read(ours.get(), &child_, sizeof child_), static_cast<ssize_t>(sizeof child_));
+    EXPECT_TRUE(all_count());
+}
+
+void Worker::end() {
+    if (pid_ > 0) {
+        kill(pid_, SIGKILL);
+        wait_ended(std::exchange(pid_, 0), kPatience);
+    }
+}
+
+Worker::~Worker() {
+    end();
+    if (child_ > 0) {
+        kill(child_, SIGKILL);
+        wait_ended(child_, kPatience); // this process is its reaper now
+    }
+    munmap(counters_, sizeof(Counters));
+}
+
+std::vector<std::uint64_t> Worker::counts() const {
+    return {counters_->first.load(), counters_->second.load(), counters_->child.load()};
+}
+
+bool Worker::all_count(bool with_child) const {
+    const auto before = counts();
+    const std::size_t concerned = with_child ? 3 : 2;
+    for (const Deadline deadline = Deadline::after(kPatience); !deadline.passed(); sched_yield()) {
+        const auto now = counts();
+        std::size_t more = 0;
+        for (std::size_t i = 0; i < concerned; ++i) {
+            more += now[i] > before[i] ? 1 : 0;
+        }
+        if (more == concerned) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool Worker::none_counts(bool with_child) const {
+    auto before = counts();
+    pass_to_and_fro(2000);
+    auto now = counts();
+    if (!with_child) {
+        before.pop_back();
+        now.pop_back();
+    }
+    return before == now;
+}
+
+Nanoseconds Worker::cpu_time() const {
+    clockid_t clock{};
+    timespec used{};
+    EXPECT_EQ(clock_getcpuclockid(pid_, &clock), 0);
+    EXPECT_EQ(clock_gettime(clock, &used), 0);
+    return std::chrono::seconds(used.tv_sec) + Nanoseconds(used.tv_nsec);
+}
+
+std::vector<std::string> ProcessLab::trees() {
+    std::vector<std::string> found;
+    std::istringstream lines(text_of("/proc/self/mountinfo"));
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string id;
+        std::string parent;
+        std::string device;
+        std::string root;
+        std::string point;
+        words >> id >> parent >> device >> root >> point;
+        const bool unified = line.find(" - cgroup2 ") != std::string::npos;
+        const bool useful = line.find(",freezer") != std::string::npos || line.ends_with(",cpu") ||
+                            line.find(",cpu,cpuacct") != std::string::npos;
+        if (unified || (line.find(" - cgroup ") != std::string::npos && useful)) {
+            found.push_back((unified ? "2 " : "1 ") + point);
+        }
+    }
+    return found;
+}
+
+void ProcessLab::SetUp() {
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root can make cgroups and hide them";
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1); // of guards of killed agents, and of workers' children
+    std::string pattern = ::testing::TempDir() + "railbreak-process-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    mounts_.reset(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(unshare(CLONE_NEWNS), 0);
+    ASSERT_EQ(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+    for (const std::string& tree : trees()) {
+        const bool unified = tree.starts_with("2 ");
+        if (GetParam() == Surroundings::kNone || (GetParam() == Surroundings::kOld && unified)) {
+            ASSERT_EQ(umount2(tree.c_str() + 2, MNT_DETACH), 0) << tree << strerror(errno);
+        }
+    }
+    if (GetParam() != Surroundings::kNone && trees().empty()) {
+        GTEST_SKIP() << "no cgroups of this kind are mounted here";
+    }
+    for (const std::string& tree : trees()) {
+        own_.push_back(tree.substr(2) + "/" + name_of_tests_cgroup());
+        ASSERT_TRUE(fs::create_directory(own_.back())) << own_.back();
+    }
+    auto opened = open_host_ops();
+    ASSERT_TRUE(opened.has_value()) << opened.error().to_line();
+    ops_ = std::move(*opened);
+    worker_ = std::make_unique<Worker>();
+    settle(*worker_);
+}
+
+void ProcessLab::TearDown() {
+    worker_.reset();
+    for (const std::string& cgroup : own_) {
+        std::error_code code;
+        for (const Deadline deadline = Deadline::after(kPatience); !deadline.passed(); sched_yield()) {
+            if (fs::remove(cgroup, code) || code.value() != EBUSY) {
+                break; // the last process leaves a moment after its end
+            }
+        }
+        EXPECT_FALSE(fs::exists(cgroup)) << cgroup << ": " << code.message();
+    }
+    if (mounts_.valid()) {
+        ASSERT_EQ(setns(mounts_.get(), CLONE_NEWNS), 0);
+    }
+    InjectorLab::TearDown();
+}
+
+void ProcessLab::settle(const Worker& worker) {
+    for (const std::string& cgroup : own_) {
+        write_to(cgroup + "/cgroup.procs", std::to_string(worker.pid()));
+        write_to(cgroup + "/cgroup.procs", std::to_string(worker.child_pid()));
+    }
+}
+
+std::vector<std::string> ProcessLab::snapshot() const {
+    std::vector<std::string> lines;
+    for (const std::string& tree : trees()) {
+        for (const auto& entry : fs::recursive_directory_iterator(tree.substr(2))) {
+            const std::string name = entry.path().filename().string();
+            if (entry.is_directory() && (name.starts_with("railbreak-") || name == name_of_tests_cgroup())) {
+                lines.push_back("cgroup " + entry.path().string());
+            }
+        }
+    }
+    for (const std::string& cgroup : own_) {
+        for (const char* file : {"cgroup.subtree_control", "cgroup.freeze", "cgroup.type"}) {
+            lines.push_back(fmt::format("{} of {}: {}", file, cgroup, text_of(cgroup + "/" + file)));
+        }
+        lines.push_back("controllers: " + text_of(cgroup + "/../cgroup.subtree_control"));
+    }
+    for (const pid_t pid : {worker_->pid(), worker_->child_pid()}) {
+        const std::string status = text_of(fmt::format("/proc/{}/status", pid));
+        const bool stopped = status.find("State:\tT") != std::string::npos;
+        lines.push_back(fmt::format("process {}: {} {}", pid, stopped ? "stopped" : "running",
+                                    text_of(fmt::format("/proc/{}/cgroup", pid))));
+    }
+    std::sort(lines.begin(), lines.end());
+    return lines;
+}
+
+FaultRequest ProcessLab::pause(std::int32_t id) const {
+    return {.id = id, .kind = FaultKind::kPause, .pid = worker_->pid()};
+}
+FaultRequest ProcessLab::kill_it(std::int32_t id) const {
+    return {.id = id, .kind = FaultKind::kKill, .pid = worker_->pid()};
+}
+FaultRequest ProcessLab::slow_down(std::int32_t id, Millionths cpu) const {
+    return {.id = id, .kind = FaultKind::kCpu, .pid = worker_->pid(), .cpu = cpu};
+}
+
+} // namespace railbreak::injectors
