@@ -146,8 +146,8 @@ keep_gtest_results() {
     esac
 }
 
-# Beside what the run needs there are two NICs with a cable between them: eth0 as real machines have one (e1000e), eth1
-# as virtual machines do. In the run's folder, because the path of a socket must be short.
+# Beside what the run needs there are two NICs with a cable between them: eth0 as real machines have one (e1000e, behind
+# a PCIe port), eth1 as virtual machines do. In the run's folder, because the path of a socket must be short.
 start_qemu() { # PORT
     timeout --foreground --kill-after=5 "$timeout" qemu-system-x86_64 \
         -no-user-config -nodefaults -no-reboot -display none -machine q35 -accel tcg,thread=multi -cpu max \
@@ -156,7 +156,7 @@ start_qemu() { # PORT
         -serial file:console -device virtio-serial-pci -chardev stdio,id=command,signal=off \
         -device "$1,chardev=command" \
         -netdev stream,id=end0,server=on,addr.type=unix,addr.path=cable \
-        -device e1000e,netdev=end0,romfile= \
+        -device pcie-root-port,id=slot0 -device e1000e,bus=slot0,netdev=end0,romfile= \
         -netdev stream,id=end1,server=off,addr.type=unix,addr.path=cable \
         -device virtio-net-pci,netdev=end1,romfile= \
         -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap \
@@ -165,6 +165,7 @@ start_qemu() { # PORT
 
 run_guest() { # COMMAND...
     local status=0 port=virtserialport
+    find "$build" -maxdepth 1 -name 'run.*' -mmin +600 -exec rm -r {} + # of runs that were killed
     run=$(mktemp -d "$build/run.XXXXXX")
     trap 'rm -rf "$run"' EXIT
     if [ $# -eq 0 ]; then
@@ -189,7 +190,7 @@ run_guest() { # COMMAND...
         status=$(<"$run/status")
     else
         say "the guest died; its last words:"
-        tail -n 20 "$run/console" >&2 || true
+        tail -n 40 "$run/console" >&2 || true
         [ "$status" -ne 0 ] || status=125
     fi
     return "$status"
