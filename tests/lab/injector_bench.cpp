@@ -121,8 +121,8 @@ void InjectorBench::SetUp() {
     // Looking for duplicate addresses takes a second, in which the state changes by itself.
     write_file("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
     ASSERT_TRUE(ops_->set_link_flags(1, IFF_UP, IFF_UP));
-    make_pair_of_nics("nic0", "peer0");
-    make_pair_of_nics("nic1", "peer1");
+    make_pair_of_nics("nic0", "peer0", 9);
+    make_pair_of_nics("nic1", "peer1", 10);
     if (HasFatalFailure()) {
         return;
     }
@@ -142,7 +142,7 @@ void InjectorBench::send(NetlinkMessage& message, const char* what) {
     ASSERT_TRUE(done.has_value()) << done.error().to_line();
 }
 
-void InjectorBench::make_pair_of_nics(const char* name, const char* peer) {
+void InjectorBench::make_pair_of_nics(const char* name, const char* peer, int number) {
     NetlinkMessage message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
     message.append_header(ifinfomsg{});
     message.put_string(IFLA_IFNAME, name);
@@ -167,9 +167,8 @@ void InjectorBench::make_pair_of_nics(const char* name, const char* peer) {
     const std::int32_t index = index_of(name);
     ASSERT_TRUE(ops_->set_link_flags(index, IFF_UP, IFF_UP));
     ASSERT_TRUE(wait_running(*ops_, index, Deadline::after(std::chrono::seconds(5))).value_or(false));
-    const bool first = std::string_view(name) == "nic0";
-    const std::string net = first ? "10.9.0." : "10.10.0.";
-    const std::string net6 = first ? "fd09::" : "fd10::";
+    const std::string net = fmt::format("10.{}.0.", number);
+    const std::string net6 = fmt::format("fd{:02}::", number);
     add_address(*channel_, index, AF_INET, net + "1", 24, 0);
     add_address(*channel_, index, AF_INET6, net6 + "1", 64, IFA_F_NODAD);
     add_address(*far, *far_index, AF_INET, net + "2", 24, 0);
@@ -267,13 +266,16 @@ void InjectorBench::fill_host() {
     add_multipath(AF_INET6, "fd60::", 64, "fd09::2", "fd10::2");
     add_neighbour(AF_INET, "10.9.0.99");
     add_neighbour(AF_INET6, "fd09::99");
+    settle();
+}
+
+void InjectorBench::settle() {
     // Link-local addresses settle by themselves; a snapshot must not fall into that.
     const Deadline deadline = Deadline::after(std::chrono::seconds(10));
-    for (auto last = snapshot(); !deadline.passed();) {
+    while (!deadline.passed()) {
         if (!ops_->wait_event(Deadline::after(std::chrono::milliseconds(200))).value_or(false)) {
-            break;
+            return;
         }
-        last = snapshot();
     }
 }
 

@@ -31,10 +31,15 @@ protected:
 
     /// Everything that a fault could change in the host namespace, one line a thing, sorted.
     [[nodiscard]] virtual std::vector<std::string> snapshot() const;
+    /// Waits until the kernel has finished with new addresses by itself.
+    void settle();
     /// Interface index in the host namespace, 0 when there is none.
     [[nodiscard]] std::int32_t index_of(const std::string& name) const;
     /// Puts the lab's htb, class and bfifo on nic0.
     void shape_like_the_lab(std::uint64_t bits_per_s);
+    /// One more veth pair, both ends up, with 10.<net>.0.1/24 and fd<net>::1/64 here and .2 and ::2 there. nic0 has the
+    /// net 9, nic1 10.
+    void make_pair_of_nics(const char* name, const char* peer, int net);
     void send(NetlinkMessage& message, const char* what);
     void add_route(int family, const std::string& to, int prefix, const std::string& via, std::uint32_t table,
                    std::uint32_t ifindex);
@@ -48,7 +53,6 @@ protected:
     std::string folder_; ///< for journals
 
 private:
-    void make_pair_of_nics(const char* name, const char* peer);
     void add_address(NetlinkChannel& channel, std::int32_t ifindex, int family, const std::string& text, int prefix,
                      std::uint32_t flags);
     void add_multipath(int family, const std::string& to, int prefix, const std::string& via0, const std::string& via1);

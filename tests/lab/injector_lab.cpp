@@ -91,10 +91,15 @@ bool InjectorLab::run_agent(const Script& script, int kill_at, bool guard_too) {
     return false;
 }
 
-int InjectorLab::kill_at_every_effect(const Script& script, bool guard_too) {
-    const auto before = snapshot();
+int InjectorLab::kill_at_every_effect(const ScriptMaker& make, bool guard_too) {
+    std::vector<std::string> before;
     int step = 1;
-    for (; !run_agent(script, step, guard_too) && !HasFailure(); ++step) {
+    for (;; ++step) {
+        const Script script = make();
+        before = snapshot();
+        if (run_agent(script, step, guard_too) || HasFailure()) {
+            break;
+        }
         if (guard_too) {
             const auto report = FaultKeeper::recover(*ops_, folder_);
             if (!report) {
@@ -116,11 +121,12 @@ int InjectorLab::kill_at_every_effect(const Script& script, bool guard_too) {
     return step - 1;
 }
 
-int InjectorLab::fail_at_every_effect(const Script& script) {
-    const auto before = snapshot();
+int InjectorLab::fail_at_every_effect(const ScriptMaker& make) {
     bool whole = false;
     int step = 1;
     for (; !whole && !HasFailure(); ++step) {
+        const Script script = make();
+        const auto before = snapshot();
         int effects = 0;
         bool armed = false;
         SteppedHostOps stepped(*ops_, [&](std::string_view effect) -> Result<void> {

@@ -15,6 +15,8 @@ inline constexpr auto kPatience = std::chrono::seconds(20);
 
 /// What a test's agent does with its faults. True when all went well.
 using Script = std::function<bool(FaultKeeper&)>;
+/// Gives a script for one more try: a process that is killed must be another one each time.
+using ScriptMaker = std::function<Script()>;
 
 /// Applies the fault and reverts it.
 [[nodiscard]] Script apply_and_revert(FaultRequest request);
@@ -32,9 +34,15 @@ protected:
     void expect_as_before(const std::vector<std::string>& before, int step) const;
     /// Kills the agent at effect 1, 2, 3, ... until it comes through; after each the host must be as before. Gives the
     /// number of effects.
-    int kill_at_every_effect(const Script& script, bool guard_too);
+    int kill_at_every_effect(const ScriptMaker& make, bool guard_too);
+    int kill_at_every_effect(const Script& script, bool guard_too) {
+        return kill_at_every_effect([&] { return script; }, guard_too);
+    }
     /// Makes effect 1, 2, 3, ... fail until the script comes through; the same.
-    int fail_at_every_effect(const Script& script);
+    int fail_at_every_effect(const ScriptMaker& make);
+    int fail_at_every_effect(const Script& script) {
+        return fail_at_every_effect([&] { return script; });
+    }
     /// Worst time from the agent's end to the guard's end.
     Nanoseconds slowest_undo_{0};
 };
