@@ -33,6 +33,7 @@ void add_simulate_command(CLI::App& app, CommonOptions& common, const Choose& ch
 void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< validate, schema
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
 void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec
+void add_doctor_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_host_commands(CLI::App& app, CommonOptions& common, const Choose& choose);     ///< recover; agent, guard, rank
 
 /// Writes a result to stdout. A failure is kept for result_written().

@@ -1,0 +1,70 @@
+// `railbreak doctor`: what can be injected on this host, by which mechanism, how that is proven, and what is missing.
+#include <memory>
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "harness/cli/commands.hpp"
+#include "harness/cli/doctor_output.hpp"
+#include "injectors/journal.hpp"
+#include "injectors/real_host_ops.hpp"
+
+namespace railbreak::cli {
+
+namespace {
+
+struct DoctorArguments {
+    std::vector<std::string> protect;
+    std::string folder;
+};
+
+DoctorHost about_this_host() {
+    DoctorHost host;
+    utsname names{};
+    if (uname(&names) == 0) {
+        host.name = names.nodename;
+        host.kernel = fmt::format("{} {}", names.sysname, names.release);
+    }
+    host.uid = geteuid();
+    host.capabilities = effective_network_capabilities();
+    return host;
+}
+
+int doctor(const CommonOptions& common, const DoctorArguments& arguments) {
+    Result<std::unique_ptr<injectors::HostOps>> ops = injectors::open_host_ops();
+    if (!ops) {
+        return tell(common, ops.error());
+    }
+    Result<std::string> journals = injectors::default_journal_folder(**ops);
+    if (!journals) {
+        return tell(common, journals.error());
+    }
+    const std::string folder = arguments.folder.empty() ? *journals : arguments.folder;
+    Result<injectors::Survey> survey = injectors::survey_host(**ops, arguments.protect, *journals, folder);
+    if (!survey) {
+        return tell(common, survey.error());
+    }
+    DoctorReport report{about_this_host(), std::move(*survey), {}};
+    print_result(common.json ? doctor_json(report) : doctor_text(report));
+    if (report.survey.any_nic()) {
+        return 0;
+    }
+    return tell(Error(ErrorKind::kRefused, "no fault can be injected on any NIC here")
+                    .advise("The list above says why for each; railbreak lab up NAME makes hosts to try with."));
+}
+
+} // namespace
+
+void add_doctor_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
+    CLI::App* command =
+        app.add_subcommand("doctor", "Say what can be injected on this host, how, and what is missing for the rest");
+    auto arguments = std::make_shared<DoctorArguments>();
+    command->add_option("--protect", arguments->protect, "Interfaces that may not be touched");
+    command->add_option("--folder", arguments->folder, "A folder of the file system that disk_full would fill");
+    command->callback(
+        [&common, arguments, choose] { choose([&common, arguments] { return doctor(common, *arguments); }); });
+}
+
+} // namespace railbreak::cli

@@ -1,0 +1,178 @@
+#include "injectors/survey.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include "injectors/facet.hpp"
+#include "injectors/preflight.hpp"
+#include "injectors/shaping.hpp"
+
+namespace railbreak::injectors {
+
+namespace {
+
+/// A small fault of that kind, good enough for planning.
+FaultRequest example(FaultKind kind, const std::string& nic, const std::string& other_nic) {
+    FaultRequest request{.kind = kind, .nic = nic};
+    request.rate = BitRate::bits_per_s(1'000'000);
+    request.via_nic = other_nic;
+    request.peers = {"192.0.2.1"};
+    request.mtu_bytes = 1280;
+    request.cpu = kMillion / 2;
+    switch (kind) {
+    case FaultKind::kDelay: request.packets.delay = std::chrono::milliseconds(1); break;
+    case FaultKind::kLoss: request.packets.loss = 1'000; break;
+    case FaultKind::kCorrupt: request.packets.corrupt = 1'000; break;
+    case FaultKind::kDuplicate: request.packets.duplicate = 1'000; break;
+    case FaultKind::kReorder:
+        request.packets.delay = std::chrono::milliseconds(1);
+        request.packets.reorder = 1'000;
+        break;
+    case FaultKind::kCap:
+    case FaultKind::kLinkDown:
+    case FaultKind::kBlackhole:
+    case FaultKind::kPartition:
+    case FaultKind::kMtu:
+    case FaultKind::kReroute:
+    case FaultKind::kPause:
+    case FaultKind::kKill:
+    case FaultKind::kCpu:
+    case FaultKind::kDiskFull: break;
+    }
+    return request;
+}
+
+/// Plans every facet of the request on the target.
+SurveyedKind plan_kind(HostOps& ops, const FaultRequest& request, const Result<FaultTarget>& target) {
+    SurveyedKind found{.kind = request.kind,
+                       .realism = std::string(realism_of(request.kind)),
+                       .data_path = std::string(data_path_of(request.kind))};
+    const auto refuse = [&](const Error& error) {
+        found.mechanism.clear();
+        found.reason = error.message() + (error.advice().empty() ? "" : "; " + error.advice());
+        return found;
+    };
+    if (!target) {
+        return refuse(target.error());
+    }
+    const std::string owner = "railbreak survey";
+    std::vector<std::string> words;
+    for (const FacetKind kind : facets_of(request)) {
+        const auto former = facet(kind).plan(ops, {*target, owner, Nanoseconds(0)}, request);
+        if (!former) {
+            return refuse(former.error());
+        }
+        words.push_back(facet(kind).mechanism(*former));
+    }
+    found.mechanism = fmt::format("{}", fmt::join(words, " + "));
+    return found;
+}
+
+bool is_ours(const LinkRecord& link) {
+    return (link.flags & IFF_LOOPBACK) != 0 || link.alias.starts_with(kOwnerPrefix);
+}
+
+/// A NIC that could take over from `nic`, or nothing.
+std::string other_than(const std::vector<LinkRecord>& links, const std::string& nic) {
+    const auto found = std::find_if(links.begin(), links.end(), [&](const LinkRecord& each) {
+        return each.name != nic && !is_ours(each) && (each.flags & IFF_RUNNING) != 0;
+    });
+    return found == links.end() ? std::string() : found->name;
+}
+
+Result<FaultTarget> this_process(HostOps& ops) {
+    const auto found = ops.process(getpid());
+    if (!found || !*found) {
+        return found ? fail(ErrorKind::kHarness, "this process is not listed") : tl::unexpected(found.error());
+    }
+    FaultTarget target;
+    target.kind = TargetKind::kProcess;
+    target.process = (*found)->identity;
+    return target;
+}
+
+SurveyedNic survey_nic(HostOps& ops, const std::vector<LinkRecord>& links, const LinkRecord& link,
+                       std::span<const std::string> protected_nics, const std::string& journal_folder) {
+    SurveyedNic nic{link, {}};
+    const std::string other = other_than(links, link.name);
+    for (const FaultKind kind : kFaultKinds) {
+        if (target_kind(kind) != TargetKind::kNic) {
+            continue;
+        }
+        const FaultRequest request = example(kind, link.name, other);
+        if (kind == FaultKind::kReroute && other.empty()) {
+            nic.kinds.push_back({.kind = kind, .reason = "no other NIC with carrier could take over"});
+            continue;
+        }
+        nic.kinds.push_back(plan_kind(ops, request, find_target(ops, request, protected_nics, journal_folder)));
+    }
+    return nic;
+}
+
+} // namespace
+
+bool Survey::any_nic() const {
+    return std::any_of(nics.begin(), nics.end(), [](const SurveyedNic& nic) {
+        return std::any_of(nic.kinds.begin(), nic.kinds.end(),
+                           [](const SurveyedKind& kind) { return kind.reason.empty(); });
+    });
+}
+
+Result<Survey> survey_host(HostOps& ops, std::span<const std::string> protected_nics, const std::string& journal_folder,
+                           const std::string& folder) {
+    const auto links = ops.links();
+    if (!links) {
+        return tl::unexpected(links.error());
+    }
+    Survey survey;
+    if (auto features = ops.features()) {
+        survey.features = std::move(*features);
+    } else {
+        survey.features_missing = features.error().message();
+    }
+    for (const LinkRecord& link : *links) {
+        if (!is_ours(link)) {
+            survey.nics.push_back(survey_nic(ops, *links, link, protected_nics, journal_folder));
+        }
+    }
+    for (const FaultKind kind : kFaultKinds) {
+        FaultRequest request = example(kind, {}, {});
+        if (target_kind(kind) == TargetKind::kProcess) {
+            // Only looked at: a fault on this process itself would be refused.
+            survey.processes.push_back(plan_kind(ops, request, this_process(ops)));
+        } else if (target_kind(kind) == TargetKind::kFolder) {
+            request.folder = folder;
+            survey.folders.push_back(
+                plan_kind(ops, request, find_target(ops, request, protected_nics, journal_folder)));
+        }
+    }
+    return survey;
+}
+
+std::string_view proof_of(FaultKind kind) {
+    switch (kind) {
+    case FaultKind::kCap: return "read back; goodput of TCP flows measured in the lab; RDMA over Soft-RoCE in a guest";
+    case FaultKind::kLinkDown: return "read back; carrier; addresses, routes and neighbours compared after undo";
+    case FaultKind::kDelay:
+    case FaultKind::kReorder: return "read back; with netem in a guest kernel";
+    case FaultKind::kLoss:
+    case FaultKind::kCorrupt:
+    case FaultKind::kDuplicate: return "read back; packets counted on both sides";
+    case FaultKind::kBlackhole:
+    case FaultKind::kPartition: return "read back; packets counted on both sides, each direction by itself";
+    case FaultKind::kMtu: return "read back; addresses compared after undo";
+    case FaultKind::kReroute: return "read back; bytes of both NICs while a flow runs";
+    case FaultKind::kPause: return "state of every thread; a counting process stands still";
+    case FaultKind::kKill: return "the process is gone";
+    case FaultKind::kCpu: return "read back; CPU time that the process got";
+    case FaultKind::kDiskFull: return "room read back; a write fails";
+    }
+    return "";
+}
+
+} // namespace railbreak::injectors
