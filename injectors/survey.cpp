@@ -10,7 +10,6 @@
 
 #include "injectors/facet.hpp"
 #include "injectors/preflight.hpp"
-#include "injectors/shaping.hpp"
 
 namespace railbreak::injectors {
 
@@ -73,14 +72,15 @@ SurveyedKind plan_kind(HostOps& ops, const FaultRequest& request, const Result<F
     return found;
 }
 
-bool is_ours(const LinkRecord& link) {
-    return (link.flags & IFF_LOOPBACK) != 0 || link.alias.starts_with(kOwnerPrefix);
+/// An ifb carries nothing by itself: it stands behind a NIC, ours or somebody's.
+bool is_no_nic(const LinkRecord& link) {
+    return (link.flags & IFF_LOOPBACK) != 0 || link.kind == "ifb";
 }
 
 /// A NIC that could take over from `nic`, or nothing.
 std::string other_than(const std::vector<LinkRecord>& links, const std::string& nic) {
     const auto found = std::find_if(links.begin(), links.end(), [&](const LinkRecord& each) {
-        return each.name != nic && !is_ours(each) && (each.flags & IFF_RUNNING) != 0;
+        return each.name != nic && !is_no_nic(each) && (each.flags & IFF_RUNNING) != 0;
     });
     return found == links.end() ? std::string() : found->name;
 }
@@ -136,7 +136,7 @@ Result<Survey> survey_host(HostOps& ops, std::span<const std::string> protected_
         survey.features_missing = features.error().message();
     }
     for (const LinkRecord& link : *links) {
-        if (!is_ours(link)) {
+        if (!is_no_nic(link)) {
             survey.nics.push_back(survey_nic(ops, *links, link, protected_nics, journal_folder));
         }
     }

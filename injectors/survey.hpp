@@ -33,7 +33,7 @@ struct SurveyedNic {
 struct Survey {
     KernelFeatures features;
     std::string features_missing;        ///< why the kernel could not be tried; empty when it was
-    std::vector<SurveyedNic> nics;       ///< all but loopback and railbreak's own
+    std::vector<SurveyedNic> nics;       ///< all but loopback and ifb devices
     std::vector<SurveyedKind> processes; ///< what acts on processes, with this process as the example
     std::vector<SurveyedKind> folders;   ///< what acts on file systems
     /// True when at least one kind can be made on at least one NIC.

@@ -1,4 +1,5 @@
 // `railbreak doctor`: what can be injected on this host, by which mechanism, how that is proven, and what is missing.
+#include <iterator>
 #include <memory>
 
 #include <sys/utsname.h>
@@ -8,7 +9,9 @@
 
 #include "harness/cli/commands.hpp"
 #include "harness/cli/doctor_output.hpp"
+#include "injectors/hardware/probes.hpp"
 #include "injectors/journal.hpp"
+#include "injectors/netlink.hpp"
 #include "injectors/real_host_ops.hpp"
 
 namespace railbreak::cli {
@@ -32,6 +35,31 @@ DoctorHost about_this_host() {
     return host;
 }
 
+/// Asks every NIC; those of software answer too, with what they lack.
+Result<std::vector<injectors::hardware::HardwareMechanism>> ask_hardware(const injectors::Survey& survey,
+                                                                         const DoctorArguments& arguments) {
+    Result<injectors::NetlinkChannel> route = injectors::NetlinkChannel::open();
+    Result<injectors::NetlinkChannel> generic = injectors::NetlinkChannel::open(NETLINK_GENERIC);
+    if (!route || !generic) {
+        return fail(std::move(route ? generic.error() : route.error()));
+    }
+    const injectors::hardware::Sysfs sysfs;
+    std::vector<injectors::hardware::HardwareMechanism> found;
+    for (const injectors::SurveyedNic& nic : survey.nics) {
+        auto more = injectors::hardware::probe_hardware({.route = *route,
+                                                         .generic = *generic,
+                                                         .sysfs = sysfs,
+                                                         .nic = nic.link.name,
+                                                         .privileges = injectors::hardware::read_privileges(),
+                                                         .protected_nics = arguments.protect});
+        if (!more) {
+            return more;
+        }
+        std::move(more->begin(), more->end(), std::back_inserter(found));
+    }
+    return found;
+}
+
 int doctor(const CommonOptions& common, const DoctorArguments& arguments) {
     Result<std::unique_ptr<injectors::HostOps>> ops = injectors::open_host_ops();
     if (!ops) {
@@ -46,7 +74,11 @@ int doctor(const CommonOptions& common, const DoctorArguments& arguments) {
     if (!survey) {
         return tell(common, survey.error());
     }
-    DoctorReport report{about_this_host(), std::move(*survey), {}};
+    Result<std::vector<injectors::hardware::HardwareMechanism>> hardware = ask_hardware(*survey, arguments);
+    if (!hardware) {
+        return tell(common, hardware.error());
+    }
+    const DoctorReport report{about_this_host(), std::move(*survey), std::move(*hardware)};
     print_result(common.json ? doctor_json(report) : doctor_text(report));
     if (report.survey.any_nic()) {
         return 0;

@@ -18,6 +18,8 @@ namespace {
 using injectors::KernelFeature;
 using injectors::SurveyedKind;
 using injectors::SurveyedNic;
+using injectors::hardware::Availability;
+using injectors::hardware::HardwareMechanism;
 
 constexpr std::array<std::pair<cap_value_t, const char*>, 6> kCapabilities{{{CAP_NET_ADMIN, "cap_net_admin"},
                                                                             {CAP_NET_RAW, "cap_net_raw"},
@@ -51,6 +53,33 @@ void add_kinds(std::string& text, const std::vector<SurveyedKind>& kinds) {
     }
     for (const auto& [reason, names] : refused) {
         fmt::format_to(std::back_inserter(text), "    no   {}: {}\n", fmt::join(names, ", "), reason);
+    }
+}
+
+/// What is there and what is unproven gets a line each; what is missing one line per mechanism, whatever the device.
+void add_hardware(std::string& text, const std::vector<HardwareMechanism>& mechanisms) {
+    text += "hardware\n";
+    std::vector<std::string> told;
+    for (const HardwareMechanism& each : mechanisms) {
+        switch (each.availability) {
+        case Availability::kAvailable:
+            fmt::format_to(std::back_inserter(text), "    yes  {} on {} ({}); proven: {}\n", each.name, each.device,
+                           each.acts_on, each.proven_how);
+            break;
+        case Availability::kUnproven:
+            fmt::format_to(std::back_inserter(text), "    ?    {} on {} ({}): unproven: {}; tested: {}\n", each.name,
+                           each.device, each.acts_on, each.missing, each.proven_how);
+            break;
+        case Availability::kMissing: {
+            const std::string line = fmt::format("    no   {}: {}{}{}\n", each.name, each.missing,
+                                                 each.how_to_get.empty() ? "" : "; ", each.how_to_get);
+            if (std::find(told.begin(), told.end(), line) == told.end()) {
+                told.push_back(line);
+                text += line;
+            }
+            break;
+        }
+        }
     }
 }
 
@@ -110,12 +139,7 @@ std::string doctor_text(const DoctorReport& report) {
     add_kinds(text, survey.processes);
     text += "file systems\n";
     add_kinds(text, survey.folders);
-    if (!report.hardware.empty()) {
-        text += "hardware\n";
-        for (const std::string& line : report.hardware) {
-            text += "    " + line + "\n";
-        }
-    }
+    add_hardware(text, report.hardware);
     return text;
 }
 
@@ -135,6 +159,17 @@ std::string doctor_json(const DoctorReport& report) {
         const std::string& missing = report.survey.features.missing(feature);
         features[std::string(to_string(feature))] = {{"present", missing.empty()}, {"missing", missing}};
     }
+    nlohmann::json hardware = nlohmann::json::array();
+    for (const HardwareMechanism& each : report.hardware) {
+        hardware.push_back({{"name", each.name},
+                            {"faults", each.kinds},
+                            {"acts_on", each.acts_on},
+                            {"device", each.device},
+                            {"availability", to_string(each.availability)},
+                            {"proven", each.proven_how},
+                            {"missing", each.missing},
+                            {"how_to_get", each.how_to_get}});
+    }
     const nlohmann::json json{
         {"schema", "railbreak-doctor"},
         {"version", 1},
@@ -147,7 +182,7 @@ std::string doctor_json(const DoctorReport& report) {
         {"nics", nics},
         {"processes", to_json(report.survey.processes)},
         {"file_systems", to_json(report.survey.folders)},
-        {"hardware", report.hardware},
+        {"hardware", hardware},
     };
     return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

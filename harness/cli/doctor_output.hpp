@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "injectors/hardware/probes.hpp"
 #include "injectors/survey.hpp"
 
 namespace railbreak::cli {
@@ -21,7 +22,7 @@ struct DoctorHost {
 struct DoctorReport {
     DoctorHost host;
     injectors::Survey survey;
-    std::vector<std::string> hardware; ///< lines on mechanisms of the hardware, "NIC: mechanism: state"
+    std::vector<injectors::hardware::HardwareMechanism> hardware; ///< of every NIC that is hardware, and of GPUs
 };
 
 /// The effective capabilities of this process that injectors need, by name.
