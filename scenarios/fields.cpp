@@ -31,6 +31,16 @@ bool is_digits(std::string_view text) {
 
 } // namespace
 
+Millionths to_millionths(const Rational& fraction) {
+    const boost::multiprecision::cpp_int whole = numerator(fraction) * kMillion / denominator(fraction);
+    return static_cast<Millionths>(whole);
+}
+
+Nanoseconds part_of(Nanoseconds whole, const Rational& fraction) {
+    const boost::multiprecision::cpp_int part = numerator(fraction) * whole.count() / denominator(fraction);
+    return Nanoseconds(static_cast<std::int64_t>(part));
+}
+
 std::string Field::child(std::string_view key) const {
     return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
@@ -208,6 +218,30 @@ std::optional<Rational> FieldReader::fraction(const Field& field) {
         return std::nullopt;
     }
     return *value;
+}
+
+std::optional<Millionths> FieldReader::probability(const Field& field) {
+    const std::string allowed = "allowed: 0 to 1 in whole millionths, like 1%, 1/1000 or 0.01";
+    const auto text = scalar(field, "a probability");
+    if (!text) {
+        return std::nullopt;
+    }
+    const bool percent = text->ends_with('%');
+    const Result<Rational> value = parse_rational(text->substr(0, text->size() - (percent ? 1 : 0)));
+    if (!value) {
+        complain(field, fmt::format("{} is not a probability", quote(*text)), allowed);
+        return std::nullopt;
+    }
+    const Rational millionths = *value * (percent ? kMillion / 100 : kMillion);
+    if (millionths < 0 || millionths > kMillion) {
+        complain(field, fmt::format("{} is out of range", quote(*text)), allowed);
+        return std::nullopt;
+    }
+    if (denominator(millionths) != 1) {
+        complain(field, fmt::format("{} is not a whole number of millionths", quote(*text)), allowed);
+        return std::nullopt;
+    }
+    return static_cast<Millionths>(numerator(millionths));
 }
 
 std::optional<double> FieldReader::limit(const Field& field) {

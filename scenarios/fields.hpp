@@ -12,6 +12,7 @@
 #include "base/rational.hpp"
 #include "base/units.hpp"
 #include "scenarios/diagnostic.hpp"
+#include "scenarios/fault_model.hpp"
 #include "scenarios/format.hpp"
 #include "scenarios/yaml_tree.hpp"
 
@@ -35,6 +36,11 @@ struct Field {
     [[nodiscard]] std::string child(std::string_view key) const;
 };
 
+/// A fraction in (0, 1], rounded down to millionths.
+[[nodiscard]] Millionths to_millionths(const Rational& fraction);
+/// A fraction in (0, 1] of a duration, rounded down to nanoseconds.
+[[nodiscard]] Nanoseconds part_of(Nanoseconds whole, const Rational& fraction);
+
 /// Reads fields; collects diagnostics and origins.
 class FieldReader {
 public:
@@ -55,6 +61,8 @@ public:
     std::optional<Nanoseconds> duration(const Field& field, Nanoseconds min, Nanoseconds max);
     /// In (0, 1], as "1/2" or 0.5.
     std::optional<Rational> fraction(const Field& field);
+    /// In [0, 1], a whole number of millionths, as "1%", "1/1000" or 0.01.
+    std::optional<Millionths> probability(const Field& field);
     /// A plain decimal in [0, kMaxLimit] with at most six decimals.
     std::optional<double> limit(const Field& field);
     /// The index of the word in `allowed`.

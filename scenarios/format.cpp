@@ -26,13 +26,29 @@ constexpr std::array kFault{KeySpec{"name", kRequired},
                             KeySpec{"direction"},
                             KeySpec{"rate"},
                             KeySpec{"fraction"},
+                            KeySpec{"period"},
+                            KeySpec{"duty"},
+                            KeySpec{"down"},
+                            KeySpec{"count"},
+                            KeySpec{"jitter"},
+                            KeySpec{"delay"},
+                            KeySpec{"probability"},
+                            KeySpec{"bursts"},
+                            KeySpec{"peers"},
+                            KeySpec{"mtu"},
+                            KeySpec{"via"},
+                            KeySpec{"share"},
+                            KeySpec{"by"},
+                            KeySpec{"leave"},
                             KeySpec{"during"},
                             KeySpec{"at"},
                             KeySpec{"for"}};
-constexpr std::array kTarget{KeySpec{"host", kRequired}, KeySpec{"nic"}};
+constexpr std::array kTarget{KeySpec{"host"}, KeySpec{"nic"}, KeySpec{"rank"}};
+constexpr std::array kBursts{KeySpec{"good_to_bad", kRequired}, KeySpec{"bad_to_good", kRequired},
+                             KeySpec{"loss_in_bad"}, KeySpec{"loss_in_good"}};
 constexpr std::array kAt{KeySpec{"iteration", kRequired}, KeySpec{"offset"}};
-constexpr std::array kExpectation{KeySpec{"algorithm"}, KeySpec{"phase", kRequired}, KeySpec{"metric", kRequired},
-                                  KeySpec{"min"}, KeySpec{"max"}};
+constexpr std::array kExpectation{KeySpec{"algorithm"}, KeySpec{"phase", kRequired}, KeySpec{"metric"}, KeySpec{"min"},
+                                  KeySpec{"max"},       KeySpec{"outcome"},          KeySpec{"within"}};
 
 constexpr std::array kSections{Section{"", kFile},
                                Section{"cluster", kCluster},
@@ -40,6 +56,7 @@ constexpr std::array kSections{Section{"", kFile},
                                Section{"workload.iterations", kIterations},
                                Section{"faults[]", kFault},
                                Section{"faults[].target", kTarget},
+                               Section{"faults[].bursts", kBursts},
                                Section{"faults[].at", kAt},
                                Section{"expect[]", kExpectation}};
 

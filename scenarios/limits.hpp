@@ -31,6 +31,12 @@ inline constexpr Nanoseconds kMinIterationTimeout = std::chrono::milliseconds(10
 inline constexpr Nanoseconds kMaxIterationTimeout = std::chrono::hours(1);
 inline constexpr Nanoseconds kMinLease = std::chrono::seconds(1);
 inline constexpr Nanoseconds kMaxLease = std::chrono::minutes(10);
+inline constexpr Nanoseconds kMaxDelay = std::chrono::seconds(10);         ///< of packets
+inline constexpr Nanoseconds kMinFlapDown = std::chrono::milliseconds(50); ///< what a link takes to go down and up
+inline constexpr Nanoseconds kMinFlapUp = std::chrono::milliseconds(50);
+inline constexpr std::int64_t kMaxFlaps = 100;
+inline constexpr std::uint32_t kMinCpu = 10'000;       ///< millionths of a CPU
+inline constexpr std::int32_t kIpv6MinMtu = 1280;      ///< RFC 8200: below it the kernel gives up IPv6 on the device
 inline constexpr std::int64_t kMaxLimit = 1'000'000;   ///< of min and max in expectations
 inline constexpr std::int64_t kLimitScale = 1'000'000; ///< millionths
 

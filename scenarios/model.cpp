@@ -1,5 +1,7 @@
 #include "scenarios/model.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace railbreak::scenarios {
@@ -30,21 +32,18 @@ std::string_view to_string(Phase phase) {
     return "unknown";
 }
 
-std::string_view to_string(FaultKind kind) {
-    switch (kind) {
-    case FaultKind::kCap: return "cap";
-    case FaultKind::kLinkDown: return "link_down";
+std::string_view to_string(Outcome outcome) {
+    switch (outcome) {
+    case Outcome::kError: return "error";
     }
     return "unknown";
 }
 
-std::string_view to_string(Direction direction) {
-    switch (direction) {
-    case Direction::kSend: return "send";
-    case Direction::kReceive: return "receive";
-    case Direction::kBoth: return "both";
-    }
-    return "unknown";
+bool Plan::expects_error(std::string_view algorithm) const {
+    return std::any_of(expectations.begin(), expectations.end(), [&](const Expectation& expectation) {
+        return expectation.outcome == Outcome::kError && expectation.phase == Phase::kDegraded &&
+               expectation.algorithm.value_or(std::string(algorithm)) == algorithm;
+    });
 }
 
 std::string_view to_string(Metric metric) {

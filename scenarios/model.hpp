@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/rational.hpp"
 #include "base/units.hpp"
 #include "kernels/dtype.hpp"
+#include "scenarios/fault_model.hpp"
 
 namespace railbreak::scenarios {
 
@@ -23,20 +23,6 @@ enum class Phase : std::uint8_t { kWarmup, kSteady, kDegraded, kRecovered };
 inline constexpr std::array kPhases{Phase::kWarmup, Phase::kSteady, Phase::kDegraded, Phase::kRecovered};
 /// "warmup", "steady", "degraded", "recovered".
 [[nodiscard]] std::string_view to_string(Phase phase);
-
-/// Kinds of fault this build knows.
-enum class FaultKind : std::uint8_t { kCap, kLinkDown };
-/// Every FaultKind.
-inline constexpr std::array kFaultKinds{FaultKind::kCap, FaultKind::kLinkDown};
-/// "cap", "link_down".
-[[nodiscard]] std::string_view to_string(FaultKind kind);
-
-/// Which side of a port a fault acts on, seen from the host.
-enum class Direction : std::uint8_t { kSend, kReceive, kBoth };
-/// Every Direction.
-inline constexpr std::array kDirections{Direction::kSend, Direction::kReceive, Direction::kBoth};
-/// "send", "receive", "both".
-[[nodiscard]] std::string_view to_string(Direction direction);
 
 /// The cluster the scenario wants.
 struct ClusterSpec {
@@ -81,27 +67,6 @@ struct WorkloadSpec {
     [[nodiscard]] std::vector<std::string> labels() const;
 };
 
-/// A target as written: a host by index or left to the seed.
-struct TargetSpec {
-    std::optional<std::int32_t> host; ///< empty: "random", chosen from the seed
-    std::int32_t nic = 0;
-};
-
-/// One fault as written.
-struct FaultSpec {
-    std::string name;
-    FaultKind kind = FaultKind::kCap;
-    TargetSpec target;
-    Direction direction = Direction::kBoth; ///< cap only
-    std::optional<BitRate> rate;            ///< cap: new line rate ...
-    std::optional<Rational> fraction;       ///< ... or as a fraction of the cluster's rate, in (0, 1]
-    /// When: from before the first to after the last degraded iteration (empty `at_iteration`), or
-    /// `offset` after the start of degraded iteration `at_iteration` (1-based), for `duration`.
-    std::optional<std::int32_t> at_iteration;
-    Nanoseconds offset{0};
-    std::optional<Nanoseconds> duration; ///< required with at_iteration
-};
-
 /// A measured quantity that an expectation may limit.
 enum class Metric : std::uint8_t {
     kOverheadExclusive, ///< time / lower bound in the paper's port model
@@ -115,14 +80,26 @@ inline constexpr std::array kMetrics{Metric::kOverheadExclusive, Metric::kOverhe
 /// "overhead_exclusive", "overhead_fluid", "vs_healthy", "vs_steady".
 [[nodiscard]] std::string_view to_string(Metric metric);
 
-/// A limit on the median of a metric over one phase of one algorithm (or of every algorithm). Limits have at most six
-/// decimals, so that the plan can store them as exact integers (millionths).
+/// How the iterations of a phase are expected to end, where that is not with the right result.
+enum class Outcome : std::uint8_t {
+    kError, ///< an iteration of the phase ends with an error that names where it stands; the phase ends with it
+};
+/// Every Outcome.
+inline constexpr std::array kOutcomes{Outcome::kError};
+/// "error".
+[[nodiscard]] std::string_view to_string(Outcome outcome);
+
+/// What is expected of one phase of one algorithm (or of every algorithm): a limit on the median of a metric, or an
+/// outcome. Limits have at most six decimals, so that the plan can store them as exact integers (millionths).
 struct Expectation {
-    std::optional<std::string> algorithm; ///< a label; empty: each algorithm of the scenario
+    std::optional<std::string> algorithm{}; ///< a label; empty: each algorithm of the scenario
     Phase phase = Phase::kDegraded;
-    Metric metric = Metric::kOverheadExclusive;
-    std::optional<double> min;
-    std::optional<double> max; ///< at least one of min, max
+    Metric metric = Metric::kOverheadExclusive; ///< unless there is an outcome
+    std::optional<double> min{};
+    std::optional<double> max{}; ///< at least one of min, max, unless there is an outcome
+    std::optional<Outcome> outcome{};
+    /// kError: the longest time from the moment when a fault acts within the iteration until the error is known.
+    std::optional<Nanoseconds> within{};
 };
 
 /// A whole scenario file.
@@ -139,20 +116,6 @@ struct Scenario {
     std::string source_name; ///< path or "-" as given
 };
 
-/// One fault with every choice made.
-struct PlannedFault {
-    std::int32_t id = 0; ///< index in Plan::faults
-    std::string name;
-    FaultKind kind = FaultKind::kCap;
-    std::int32_t host = 0;
-    std::int32_t nic = 0;
-    Direction direction = Direction::kBoth;
-    BitRate rate; ///< cap: the new line rate
-    std::optional<std::int32_t> at_iteration;
-    Nanoseconds offset{0};
-    std::optional<Nanoseconds> duration;
-};
-
 /// What will be done.
 struct Plan {
     std::string scenario_name;
@@ -164,6 +127,9 @@ struct Plan {
     Nanoseconds lease{0};
     std::string canonical_json; ///< keys sorted, no spaces; same plan, same bytes
     std::string hash;           ///< hex digest (XXH3-128) of canonical_json
+
+    /// Whether the degraded phase of that algorithm is expected to end with an error.
+    [[nodiscard]] bool expects_error(std::string_view algorithm) const;
 };
 
 } // namespace railbreak::scenarios

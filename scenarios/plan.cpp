@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/fault_expand.hpp"
 #include "scenarios/plan_json.hpp"
 #include "scenarios/random.hpp"
 
@@ -13,31 +14,10 @@ namespace {
 std::vector<std::int32_t> free_hosts(const Scenario& scenario) {
     std::vector<std::int32_t> hosts(static_cast<std::size_t>(scenario.cluster.hosts));
     std::iota(hosts.begin(), hosts.end(), 0);
-    for (const FaultSpec& fault : scenario.faults) {
-        if (fault.target.host) {
-            std::erase(hosts, *fault.target.host);
-        }
+    for (const std::int32_t host : named_hosts(scenario)) {
+        std::erase(hosts, host);
     }
     return hosts;
-}
-
-PlannedFault planned(const FaultSpec& fault, std::int32_t id, std::int32_t host, BitRate line_rate) {
-    PlannedFault result;
-    result.id = id;
-    result.name = fault.name;
-    result.kind = fault.kind;
-    result.host = host;
-    result.nic = fault.target.nic;
-    result.direction = fault.direction;
-    if (fault.rate) {
-        result.rate = *fault.rate;
-    } else if (fault.fraction) {
-        result.rate = fraction_of(line_rate, *fault.fraction);
-    }
-    result.at_iteration = fault.at_iteration;
-    result.offset = fault.offset;
-    result.duration = fault.duration;
-    return result;
 }
 
 } // namespace
@@ -59,7 +39,7 @@ Result<Plan> expand(const Scenario& scenario, std::uint64_t seed) {
     SplitMix64 random(seed);
     for (const FaultSpec& fault : scenario.faults) {
         std::int32_t host = fault.target.host.value_or(0);
-        if (!fault.target.host) {
+        if (is_random(fault)) {
             if (free.empty()) {
                 return fail(ErrorKind::kInput, "more random faults than hosts that no other fault names");
             }
@@ -67,8 +47,7 @@ Result<Plan> expand(const Scenario& scenario, std::uint64_t seed) {
             host = *chosen;
             free.erase(chosen);
         }
-        const auto id = static_cast<std::int32_t>(plan.faults.size());
-        plan.faults.push_back(planned(fault, id, host, scenario.cluster.rate));
+        append_planned(fault, host, scenario.cluster.rate, random, plan.faults);
     }
     plan.canonical_json = canonical_json(plan);
     plan.hash = plan_hash(plan.canonical_json);

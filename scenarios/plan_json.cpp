@@ -1,14 +1,14 @@
 #include "scenarios/plan_json.hpp"
 
 #include <cmath>
-#include <limits>
-#include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "scenarios/fault_json.hpp"
+#include "scenarios/json_fields.hpp"
 #include "scenarios/limits.hpp"
 #include "scenarios/plan.hpp"
 
@@ -22,35 +22,23 @@ constexpr int kPlanVersion = 1;
 constexpr std::size_t kMaxPlanBytes = 4U << 20U;
 
 json to_json(const Expectation& expectation) {
-    json result{{"metric", to_string(expectation.metric)}, {"phase", to_string(expectation.phase)}};
+    json result{{"phase", to_string(expectation.phase)}};
     if (expectation.algorithm) {
         result["algorithm"] = *expectation.algorithm;
     }
+    if (expectation.outcome) {
+        result["outcome"] = to_string(*expectation.outcome);
+        if (expectation.within) {
+            result["within_ns"] = expectation.within->count();
+        }
+        return result;
+    }
+    result["metric"] = to_string(expectation.metric);
     if (expectation.min) {
         result["min_millionths"] = std::llround(*expectation.min * static_cast<double>(kLimitScale));
     }
     if (expectation.max) {
         result["max_millionths"] = std::llround(*expectation.max * static_cast<double>(kLimitScale));
-    }
-    return result;
-}
-
-json to_json(const PlannedFault& fault) {
-    json result{{"host", fault.host},
-                {"id", fault.id},
-                {"kind", to_string(fault.kind)},
-                {"name", fault.name},
-                {"nic", fault.nic}};
-    if (fault.kind == FaultKind::kCap) {
-        result["direction"] = to_string(fault.direction);
-        result["rate_bits_per_s"] = fault.rate.bits_per_s();
-    }
-    if (fault.at_iteration) {
-        result["at_iteration"] = *fault.at_iteration;
-        result["offset_ns"] = fault.offset.count();
-    }
-    if (fault.duration) {
-        result["duration_ns"] = fault.duration->count();
     }
     return result;
 }
@@ -98,43 +86,21 @@ json to_json(const WorkloadSpec& workload) {
             {"vector_bytes", workload.bytes.bytes()}};
 }
 
-std::int64_t integer(const json& object, const char* key, std::int64_t min, std::int64_t max) {
-    const json& value = object.at(key);
-    if (!value.is_number_integer() ||
-        (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(max)) ||
-        value.get<std::int64_t>() < min || value.get<std::int64_t>() > max) {
-        throw std::out_of_range(fmt::format("\"{}\" is not a whole number from {} to {}", key, min, max));
-    }
-    return value.get<std::int64_t>();
-}
-
-std::int32_t small(const json& object, const char* key, std::int64_t min, std::int64_t max) {
-    return static_cast<std::int32_t>(integer(object, key, min, max));
-}
-
-BitRate rate(const json& object, const char* key, BitRate max) {
-    return BitRate::bits_per_s(
-        static_cast<std::uint64_t>(integer(object, key, 1, static_cast<std::int64_t>(max.bits_per_s()))));
-}
-
-template <class Enum, std::size_t N> Enum word(const json& object, const char* key, const std::array<Enum, N>& values) {
-    const auto text = object.at(key).get<std::string>();
-    for (const Enum value : values) {
-        if (text == to_string(value)) {
-            return value;
-        }
-    }
-    throw std::out_of_range(fmt::format("\"{}\" has an unknown value", key));
-}
-
 Expectation expectation_from(const json& object) {
     constexpr std::int64_t kMost = kMaxLimit * kLimitScale;
     Expectation result;
-    result.metric = word(object, "metric", kMetrics);
     result.phase = word(object, "phase", kPhases);
     if (object.contains("algorithm")) {
         result.algorithm = object.at("algorithm").get<std::string>();
     }
+    if (object.contains("outcome")) {
+        result.outcome = word(object, "outcome", kOutcomes);
+        if (object.contains("within_ns")) {
+            result.within = Nanoseconds(integer(object, "within_ns", 1, 2 * kMaxIterationTimeout.count()));
+        }
+        return result;
+    }
+    result.metric = word(object, "metric", kMetrics);
     const auto limit = [&](const char* key) -> std::optional<double> {
         if (!object.contains(key)) {
             return std::nullopt;
@@ -143,27 +109,6 @@ Expectation expectation_from(const json& object) {
     };
     result.min = limit("min_millionths");
     result.max = limit("max_millionths");
-    return result;
-}
-
-PlannedFault fault_from(const json& object, const ClusterSpec& cluster, std::int32_t id) {
-    PlannedFault result;
-    result.id = small(object, "id", id, id);
-    result.name = object.at("name").get<std::string>();
-    result.kind = word(object, "kind", kFaultKinds);
-    result.host = small(object, "host", 0, cluster.hosts - 1);
-    result.nic = small(object, "nic", 0, cluster.nics_per_host - 1);
-    if (result.kind == FaultKind::kCap) {
-        result.direction = word(object, "direction", kDirections);
-        result.rate = rate(object, "rate_bits_per_s", cluster.rate);
-    }
-    if (object.contains("at_iteration")) {
-        result.at_iteration = small(object, "at_iteration", 1, kMaxIterations);
-        result.offset = Nanoseconds(integer(object, "offset_ns", 0, kMaxIterationTimeout.count()));
-    }
-    if (object.contains("duration_ns")) {
-        result.duration = Nanoseconds(integer(object, "duration_ns", 1, kMaxIterationTimeout.count()));
-    }
     return result;
 }
 

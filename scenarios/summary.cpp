@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/diagnostic.hpp"
+#include "scenarios/fault_overlap.hpp"
+#include "scenarios/fault_summary.hpp"
 #include "scenarios/plan.hpp"
 
 namespace railbreak::scenarios {
@@ -14,10 +16,6 @@ namespace {
 /// Ethernet header, frame check excluded; IPv4 and TCP headers with time stamps: what a frame carries besides payload.
 constexpr double kFrameHeaderBytes = 14.0;
 constexpr double kTcpIpHeaderBytes = 52.0;
-
-BitRate rate_of(const FaultSpec& fault, BitRate line_rate) {
-    return fault.rate ? *fault.rate : fraction_of(line_rate, fault.fraction.value_or(Rational(1)));
-}
 
 /// Seconds of one ring iteration at a port rate.
 double ring_seconds(const Scenario& scenario, BitRate rate) {
@@ -32,30 +30,17 @@ std::string plural(std::int64_t count, std::string_view word) {
     return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-std::string describe(const FaultSpec& fault, BitRate line_rate) {
-    const std::string host = fault.target.host ? std::to_string(*fault.target.host) : "chosen from the seed";
-    std::string text = fmt::format("{} on host {}, NIC {}", to_string(fault.kind), host, fault.target.nic);
-    if (fault.kind == FaultKind::kCap) {
-        text += fmt::format(", {} at {}", to_string(fault.direction), to_string(rate_of(fault, line_rate)));
-        if (fault.fraction) {
-            text += fmt::format(" ({} of the line rate)", fault.fraction->str());
-        }
-    }
-    if (fault.at_iteration) {
-        text += fmt::format(", {} after the start of degraded iteration {}", railbreak::to_string(fault.offset),
-                            *fault.at_iteration);
-    } else {
-        text += ", during all degraded iterations";
-    }
-    if (fault.duration) {
-        text += fmt::format(", for {}", railbreak::to_string(*fault.duration));
-    }
-    return text;
-}
-
 std::string describe(const Expectation& expectation) {
-    std::string text = fmt::format("{}, {}, median of {}", expectation.algorithm.value_or("every algorithm"),
-                                   to_string(expectation.phase), to_string(expectation.metric));
+    const std::string algorithm = expectation.algorithm.value_or("every algorithm");
+    if (expectation.outcome) {
+        return fmt::format("{}, {}, an iteration ends with an {}{}", algorithm, to_string(expectation.phase),
+                           to_string(*expectation.outcome),
+                           expectation.within ? " at most " + railbreak::to_string(*expectation.within) +
+                                                    " after a fault began to act in it"
+                                              : "");
+    }
+    std::string text =
+        fmt::format("{}, {}, median of {}", algorithm, to_string(expectation.phase), to_string(expectation.metric));
     if (expectation.min) {
         text += fmt::format(" at least {}", *expectation.min);
     }
@@ -84,12 +69,7 @@ std::vector<std::string> notes_on(const Scenario& scenario) {
                                     elements, scenario.cluster.ranks()));
     }
     for (const FaultSpec& fault : scenario.faults) {
-        // With g ranks and K NICs on a host, rank r uses NIC (r mod g) mod K.
-        if (fault.target.nic >= scenario.cluster.ranks_per_host) {
-            notes.push_back(fmt::format("fault {} acts on NIC {}, which no rank uses unless an algorithm spreads over "
-                                        "several NICs",
-                                        quote(fault.name), fault.target.nic));
-        }
+        append_notes(fault, scenario.cluster, notes);
     }
     if (scenario.expectations.empty()) {
         notes.emplace_back("no expectation: the run measures, and judges only faults and results");
@@ -107,9 +87,12 @@ Nanoseconds estimate_run_time(const Scenario& scenario) {
     BitRate slowest = scenario.cluster.rate;
     double extra = 0.0;
     for (const FaultSpec& fault : scenario.faults) {
-        const double length = std::chrono::duration<double>(fault.duration.value_or(Nanoseconds(0))).count();
-        if (fault.kind == FaultKind::kLinkDown) {
+        const double length =
+            std::chrono::duration<double>(length_of(fault).value_or(Nanoseconds(0)) + fault.strength.late).count();
+        if (stops_traffic(fault.kind, fault.strength)) {
             extra += 2.0 * length;
+        } else if (fault.kind == FaultKind::kLate) {
+            extra += fault.at_iteration ? length : length * counts.degraded;
         } else if (fault.at_iteration) {
             extra += length;
         } else {

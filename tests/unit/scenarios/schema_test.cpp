@@ -102,6 +102,7 @@ TEST(Schema, HasTheWordsOfTheReader) {
     EXPECT_EQ(defs.at("fault").at("properties").at("kind").at("enum"), words(kFaultKinds));
     EXPECT_EQ(defs.at("fault").at("properties").at("direction").at("enum"), words(kDirections));
     EXPECT_EQ(defs.at("expectation").at("properties").at("metric").at("enum"), words(kMetrics));
+    EXPECT_EQ(defs.at("expectation").at("properties").at("outcome").at("enum"), words(kOutcomes));
     json judged = words(kPhases);
     judged.erase(judged.begin()); // the warm-up is never judged
     EXPECT_EQ(defs.at("expectation").at("properties").at("phase").at("enum"), judged);
