@@ -153,8 +153,10 @@ Json injections_part(const RunData& data, std::int64_t origin) {
                               {"kind", row.kind},
                               {"algorithm", row.algorithm},
                               {"host", row.host},
-                              {"nic", row.nic},
+                              {"nic", row.nic >= 0 ? Json(row.nic) : Json()},
+                              {"rank", row.rank >= 0 ? Json(row.rank) : Json()},
                               {"direction", row.direction},
+                              {"params", embedded(row.params_json)},
                               {"wanted_rate_bits_per_s", or_null(row.wanted_rate_bits_per_s)},
                               {"measured_send_bits_per_s", or_null(row.measured_send_bits_per_s)},
                               {"measured_receive_bits_per_s", or_null(row.measured_receive_bits_per_s)},
@@ -167,6 +169,7 @@ Json injections_part(const RunData& data, std::int64_t origin) {
                               {"realism", row.realism},
                               {"data_path", row.data_path},
                               {"observation", embedded(row.observation_json)},
+                              {"collateral", embedded(row.collateral_json)},
                               {"error", row.error}});
     }
     return injections;

@@ -228,8 +228,36 @@ std::string place_of(const RunData& data, const InjectionRow& row) {
                                    [&](const record::HostRow& h) { return h.host == row.host; });
     const auto nic = std::find_if(data.nics.begin(), data.nics.end(),
                                   [&](const record::NicRow& n) { return n.host == row.host && n.nic == row.nic; });
-    return fmt::format("{} {}", host != data.hosts.end() ? host->name : fmt::format("host {}", row.host),
-                       nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
+    const std::string host_name = host != data.hosts.end() ? host->name : fmt::format("host {}", row.host);
+    if (row.rank >= 0) {
+        return fmt::format("rank {} of {}", row.rank, host_name);
+    }
+    if (row.nic < 0) {
+        return fmt::format("the run's database, from {}", host_name);
+    }
+    return fmt::format("{} {}", host_name, nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
+}
+
+// ", late_ns 50000000": how strong a fault is wanted, as stored; empty when that says nothing.
+std::string params_of(const InjectionRow& row) {
+    std::string text;
+    const auto params = nlohmann::json::parse(row.params_json, nullptr, false);
+    if (params.is_object()) {
+        for (const auto& [name, value] : params.items()) {
+            text += fmt::format(", {} {}", name, value.dump());
+        }
+    }
+    return text;
+}
+
+// A line for each thing that changed on the host beside the fault.
+std::string collateral_of(const InjectionRow& row) {
+    std::string text;
+    const auto sentences = nlohmann::json::parse(row.collateral_json, nullptr, false);
+    for (const auto& sentence : sentences.is_array() ? sentences : nlohmann::json::array()) {
+        text += wrapped(printable("    collateral: " + (sentence.is_string() ? sentence.get<std::string>() : "")), 4);
+    }
+    return text;
 }
 
 // "applied +412 us" after the order, or "applied never".
@@ -251,6 +279,7 @@ std::string injection_text(const RunData& data, const InjectionRow& row, std::in
     }
     what += fmt::format(" on {}", place_of(data, row));
     what += row.direction.empty() ? "" : fmt::format(", direction {}", row.direction);
+    what += params_of(row);
     what += row.mechanism.empty() ? "" : fmt::format(", by {}", row.mechanism);
     what += row.realism.empty() ? "" : fmt::format("; realism {}", row.realism);
     what += row.data_path.empty() ? "" : fmt::format("; path {}", row.data_path);
@@ -275,6 +304,7 @@ std::string injection_text(const RunData& data, const InjectionRow& row, std::in
                                         row.measured_receive_bits_per_s)),
                     4);
     }
+    out += collateral_of(row);
     if (!row.error.empty()) {
         out += wrapped(printable("    error: " + row.error), 4);
     }

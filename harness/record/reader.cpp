@@ -91,16 +91,19 @@ void read_cluster(SQLite::Database& database, std::int64_t id, RunData& data) {
 }
 
 void read_faults(SQLite::Database& database, std::int64_t id, RunData& data) {
-    data.injections = rows_of<InjectionRow>(
-        database,
+    // A file that nobody has written to since the first schema is read as it is.
+    const bool every_kind = database.execAndGet("PRAGMA user_version").getInt() >= 2;
+    const std::string sql = fmt::format(
         "SELECT id, run, fault, name, kind, algorithm, host, nic, direction, wanted_rate_bits_per_s, ordered_at, "
         "applied_at, observed_at, reverted_at, restored_at, mechanism, realism, data_path, observation_json, "
-        "measured_send_bits_per_s, measured_receive_bits_per_s, error FROM injections WHERE run = ? ORDER BY id",
-        id, [](Columns& c) {
-            return InjectionRow{c.int64(), c.int64(), c.int32(), c.text(),  c.text(),  c.text(),  c.int32(), c.int32(),
-                                c.text(),  c.int64(), c.int64(), c.int64(), c.int64(), c.int64(), c.int64(), c.text(),
-                                c.text(),  c.text(),  c.text(),  c.int64(), c.int64(), c.text()};
-        });
+        "measured_send_bits_per_s, measured_receive_bits_per_s, error, {} FROM injections WHERE run = ? ORDER BY id",
+        every_kind ? "rank, params_json, collateral_json" : "-1, '{}', '[]'");
+    data.injections = rows_of<InjectionRow>(database, sql.c_str(), id, [](Columns& c) {
+        return InjectionRow{c.int64(), c.int64(), c.int32(), c.text(),  c.text(),  c.text(),  c.int32(),
+                            c.int32(), c.text(),  c.int64(), c.int64(), c.int64(), c.int64(), c.int64(),
+                            c.int64(), c.text(),  c.text(),  c.text(),  c.text(),  c.int64(), c.int64(),
+                            c.text(),  c.int32(), c.text(),  c.text()};
+    });
     data.events = rows_of<EventRow>(
         database, "SELECT run, at, level, source, kind, text, facts_json FROM events WHERE run = ? ORDER BY at, id", id,
         [](Columns& c) { return EventRow{c.int64(), c.int64(), c.text(), c.text(), c.text(), c.text(), c.text()}; });

@@ -157,11 +157,13 @@ Result<std::int64_t> Recorder::add_injection(const InjectionRow& row) {
                        "INSERT INTO injections(run, fault, name, kind, algorithm, host, nic, direction, "
                        "wanted_rate_bits_per_s, ordered_at, applied_at, observed_at, reverted_at, restored_at, "
                        "mechanism, realism, data_path, observation_json, measured_send_bits_per_s, "
-                       "measured_receive_bits_per_s, error) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                       "measured_receive_bits_per_s, error, rank, params_json, collateral_json) "
+                       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                        row.run, row.fault, row.name, row.kind, row.algorithm, row.host, row.nic, row.direction,
                        row.wanted_rate_bits_per_s, row.ordered_at, row.applied_at, row.observed_at, row.reverted_at,
                        row.restored_at, row.mechanism, row.realism, row.data_path, row.observation_json,
-                       row.measured_send_bits_per_s, row.measured_receive_bits_per_s, row.error);
+                       row.measured_send_bits_per_s, row.measured_receive_bits_per_s, row.error, row.rank,
+                       row.params_json, row.collateral_json);
     });
 }
 
@@ -171,10 +173,10 @@ Result<void> Recorder::update_injection(const InjectionRow& row) {
                                  "UPDATE injections SET ordered_at = ?, applied_at = ?, observed_at = ?, "
                                  "reverted_at = ?, restored_at = ?, mechanism = ?, realism = ?, data_path = ?, "
                                  "observation_json = ?, measured_send_bits_per_s = ?, measured_receive_bits_per_s = ?, "
-                                 "error = ? WHERE id = ?");
+                                 "error = ?, collateral_json = ? WHERE id = ?");
         bind_all(update, row.ordered_at, row.applied_at, row.observed_at, row.reverted_at, row.restored_at,
                  row.mechanism, row.realism, row.data_path, row.observation_json, row.measured_send_bits_per_s,
-                 row.measured_receive_bits_per_s, row.error, row.id);
+                 row.measured_receive_bits_per_s, row.error, row.collateral_json, row.id);
         return update.exec();
     });
     if (!changed) {

@@ -80,10 +80,10 @@ struct InjectionRow {
     std::int64_t run = 0;
     std::int32_t fault = 0; ///< index in the plan
     std::string name;
-    std::string kind;      ///< "cap", "link_down"
+    std::string kind;      ///< "cap", "link_down", "loss", ...: see docs/scenario-format.md
     std::string algorithm; ///< algorithm running meanwhile
     std::int32_t host = 0;
-    std::int32_t nic = 0;
+    std::int32_t nic = 0;                    ///< -1: does not act on a NIC
     std::string direction;                   ///< "send", "receive", "both", or empty
     std::int64_t wanted_rate_bits_per_s = 0; ///< cap
     std::int64_t ordered_at = 0;
@@ -97,7 +97,10 @@ struct InjectionRow {
     std::string observation_json;              ///< read-back values, carrier, drops
     std::int64_t measured_send_bits_per_s = 0; ///< goodput of the port while the fault was on, 0 if not measured
     std::int64_t measured_receive_bits_per_s = 0;
-    std::string error; ///< reason when it was not applied, not observed or not restored
+    std::string error;                  ///< reason when it was not applied, not observed or not restored
+    std::int32_t rank = -1;             ///< of a fault of a rank, counted over all hosts; -1: does not act on one
+    std::string params_json = "{}";     ///< how strong it is wanted, beside rate and direction: {"mtu_bytes":1280}
+    std::string collateral_json = "[]"; ///< what else changed on the host meanwhile, one sentence each
 
     bool operator==(const InjectionRow&) const = default;
 };

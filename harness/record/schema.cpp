@@ -246,7 +246,30 @@ LEFT JOIN limits l ON l.run = m.run AND l.algorithm = m.algorithm AND l.phase = 
 ORDER BY r.started_realtime_ns, m.algorithm, m.phase;
 )sql";
 
-constexpr std::array<std::string_view, kSchemaVersion> kMigrations{kTables};
+// Faults of every kind: on ranks as well as on NICs (nic is -1 then), with strengths other than a rate, and with what
+// else changed on the host.
+constexpr std::string_view kEveryKindOfFault = R"sql(
+ALTER TABLE injections ADD COLUMN rank INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE injections ADD COLUMN params_json TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE injections ADD COLUMN collateral_json TEXT NOT NULL DEFAULT '[]';
+
+DROP VIEW v_injections;
+CREATE VIEW v_injections AS
+SELECT r.run_id, j.name, j.kind, j.algorithm, j.host, CASE WHEN j.nic >= 0 THEN j.nic END AS nic,
+       CASE WHEN j.rank >= 0 THEN j.rank END AS rank, j.direction,
+       round(j.wanted_rate_bits_per_s / 1e6, 3) AS wanted_mbit_per_s, j.params_json AS params,
+       round(j.measured_send_bits_per_s / 1e6, 3) AS measured_send_mbit_per_s,
+       round(j.measured_receive_bits_per_s / 1e6, 3) AS measured_receive_mbit_per_s,
+       CASE WHEN j.applied_at > 0 THEN round((j.applied_at - j.ordered_at) / 1e6, 3) END AS applied_after_ms,
+       CASE WHEN j.observed_at > 0 THEN round((j.observed_at - j.ordered_at) / 1e6, 3) END AS observed_after_ms,
+       CASE WHEN j.reverted_at > 0 THEN round((j.reverted_at - j.ordered_at) / 1e6, 3) END AS reverted_after_ms,
+       CASE WHEN j.restored_at > 0 THEN round((j.restored_at - j.ordered_at) / 1e6, 3) END AS restored_after_ms,
+       j.mechanism, j.realism, j.data_path, j.collateral_json AS collateral, j.error
+FROM injections j JOIN runs r ON r.id = j.run
+ORDER BY r.started_realtime_ns, j.id;
+)sql";
+
+constexpr std::array<std::string_view, kSchemaVersion> kMigrations{kTables, kEveryKindOfFault};
 
 } // namespace
 

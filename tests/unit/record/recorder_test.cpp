@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "harness/record/reader.hpp"
+#include "harness/record/schema.hpp"
 #include "tests/unit/record/run_fixture.hpp"
 #include "tests/unit/record/store_run.hpp"
 #include "tests/unit/record/temporary_folder.hpp"
@@ -83,10 +84,37 @@ TEST(Recorder, SetsWhatProtectsTheData) {
         EXPECT_EQ(sql(path, "PRAGMA journal_mode"), "wal\n");
     }
     EXPECT_EQ(sql(path, "PRAGMA application_id"), "1380010316\n");
-    EXPECT_EQ(sql(path, "PRAGMA user_version"), "1\n");
+    EXPECT_EQ(sql(path, "PRAGMA user_version"), "2\n");
     EXPECT_EQ(sql(path, "SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND "
                         "name NOT LIKE 'sqlite%' AND NOT strict"),
               "0\n");
+}
+
+// A run as the first schema held it.
+void make_first_version(const std::filesystem::path& path) {
+    sql(path, std::string(migration_to(1)) +
+                  "INSERT INTO runs VALUES(1,'r','s','','{}','h','1','lab','v','','{}',1,0,2,4,'float32',8);"
+                  "INSERT INTO injections VALUES(1,1,0,'f','cap','ring',1,0,'both',9,1,2,3,4,5,'m','port','p','{}',7,8,"
+                  "'');"
+                  "PRAGMA application_id = 1380010316; PRAGMA user_version = 1;");
+}
+
+TEST(Recorder, ReadsAndLiftsTheFirstSchema) {
+    const TemporaryFolder folder;
+    const auto path = folder / "runs.db";
+    make_first_version(path);
+    for (const char* version : {"1\n", "2\n"}) {
+        const auto data = RunReader::open_readonly(path)->load_run("latest");
+        ASSERT_TRUE(data.has_value()) << data.error().to_line();
+        ASSERT_EQ(data->injections.size(), 1U);
+        EXPECT_EQ(data->injections[0].measured_receive_bits_per_s, 8);
+        EXPECT_EQ(data->injections[0].rank, -1);
+        EXPECT_EQ(data->injections[0].params_json, "{}");
+        EXPECT_EQ(data->injections[0].collateral_json, "[]");
+        EXPECT_EQ(sql(path, "PRAGMA user_version"), version);
+        opened(path); // lifts it
+    }
+    EXPECT_EQ(sql(path, "SELECT name, nic, rank FROM v_injections"), "f|0|\n");
 }
 
 TEST(Recorder, MakesMissingFoldersAndKeepsEarlierRuns) {
