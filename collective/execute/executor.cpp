@@ -182,14 +182,20 @@ Error Executor::stalled_error(const Engines& engines) const {
     const auto add = [&](std::string_view direction, std::size_t lane, std::int64_t index, std::int64_t count,
                          const Step& step, std::uint64_t done, std::string_view why) {
         const std::int64_t total = step.slice.count * engines.context.element_bytes;
-        text += fmt::format("{}lane {} {} step {} of {} ({}, {} rank {}): {} of {} bytes, {}", text.empty() ? "" : "; ",
-                            lane, direction, index, count, to_string(step.stage), direction == "send" ? "to" : "from",
-                            step.peer, done, total, why);
+        const bool sends = direction == "send";
+        const Port port =
+            link_of(engines.context.schedule, engines.context.self, sends ? Direction::kOutgoing : Direction::kIncoming,
+                    step.peer, static_cast<Lane>(lane))
+                .own_port;
+        const std::string place = port.kind == PortKind::kNic ? fmt::format("NIC {}", port.nic) : "inside the host";
+        text += fmt::format("{}lane {} {} step {} of {} ({}, {} rank {}, {}): {} of {} bytes, {}",
+                            text.empty() ? "" : "; ", lane, direction, index, count, to_string(step.stage),
+                            sends ? "to" : "from", step.peer, place, done, total, why);
         if (facts.empty()) {
-            facts = {{"lane", std::to_string(lane)},        {"direction", std::string(direction)},
-                     {"step", std::to_string(index)},       {"stage", std::string(to_string(step.stage))},
-                     {"peer", std::to_string(step.peer)},   {"bytes_done", std::to_string(done)},
-                     {"bytes_total", std::to_string(total)}};
+            facts = {{"lane", std::to_string(lane)},       {"direction", std::string(direction)},
+                     {"step", std::to_string(index)},      {"stage", std::string(to_string(step.stage))},
+                     {"peer", std::to_string(step.peer)},  {"port", place},
+                     {"bytes_done", std::to_string(done)}, {"bytes_total", std::to_string(total)}};
         }
     };
     const Schedule& schedule = engines.context.schedule;

@@ -34,6 +34,8 @@ namespace {
 
 /// Before the controller's init the lease is unknown; an agent nobody speaks to ends after this.
 constexpr Nanoseconds kInitTimeout = std::chrono::seconds(30);
+/// A rank that does nothing ends at once when its channel closes; one that is busy or stands still is killed.
+constexpr Nanoseconds kRankEndTimeout = std::chrono::seconds(2);
 /// More ranks on a host than any server has GPUs.
 constexpr std::int32_t kMostRanks = 64;
 /// The longest that a host keeps a fault without a word from its controller, whatever that controller asks for.
@@ -61,7 +63,15 @@ std::string host_name() {
 struct HostedRank {
     std::unique_ptr<RankProcess> process;             ///< none after its end
     std::map<std::int64_t, std::int64_t> forwarded{}; ///< id towards the rank -> id from the controller
+    std::int64_t number = -1;                         ///< counted over all hosts, once rank.open has said it
+    std::string how_it_ended{};
 };
+
+/// What a rank that is no more has to say to whoever asks it something.
+Error ended_error(const HostedRank& rank) {
+    return Error(ErrorKind::kOutcome, fmt::format("rank {} ended: {}", rank.number, rank.how_it_ended))
+        .with("rank", std::to_string(rank.number));
+}
 
 class Agent {
 public:
@@ -78,6 +88,10 @@ private:
     void reply(std::int64_t id, Result<Json> result);
     [[nodiscard]] Result<Json> init(const Json& params);
     [[nodiscard]] Result<Json> start_ranks(const Json& params);
+    [[nodiscard]] Result<Json> end_ranks();
+    [[nodiscard]] Result<Json> handle_fault(const std::string& method, Json params);
+    /// The living rank of "local_rank".
+    [[nodiscard]] Result<HostedRank*> hosted(const Json& params);
     [[nodiscard]] Result<void> forward(const RpcMessage& request);
     void on_rank(HostedRank& rank);
     void on_rank_end(HostedRank& rank);
@@ -216,12 +230,14 @@ void Agent::on_request(const RpcMessage& request) {
         leave("shutdown");
     } else if (method == "start_ranks") {
         reply(id, start_ranks(request.params));
+    } else if (method == "end_ranks") {
+        reply(id, end_ranks());
     } else if (method.starts_with("rank.")) {
         if (Result<void> sent = forward(request); !sent) {
             reply(id, tl::unexpected<Error>(std::move(sent.error())));
         }
     } else if (method.starts_with("fault.") && faults_) {
-        reply(id, faults_->handle(method, request.params));
+        reply(id, handle_fault(method, request.params));
     } else {
         reply(id, fail(ErrorKind::kHarness, fmt::format("the agent has no method \"{}\" now", method)));
     }
@@ -277,15 +293,59 @@ Result<Json> Agent::start_ranks(const Json& params) {
     return Json{{"pids", pids}};
 }
 
-Result<void> Agent::forward(const RpcMessage& request) {
-    const Result<std::size_t> number = launch::field<std::size_t>(request.params, "local_rank");
+/// Ends the ranks, whatever they are doing: all are asked at once, then each has its time.
+Result<Json> Agent::end_ranks() {
+    for (HostedRank& rank : ranks_) {
+        if (rank.process) {
+            rank.process->channel().close_write();
+        }
+    }
+    const Deadline deadline = Deadline::after(kRankEndTimeout);
+    for (HostedRank& rank : ranks_) {
+        if (rank.process) {
+            rank.process->end(deadline);
+        }
+    }
+    ranks_.clear();
+    return Json::object();
+}
+
+/// A fault of a rank names it by its number on the host; injectors know processes.
+Result<Json> Agent::handle_fault(const std::string& method, Json params) {
+    if (params.contains("local_rank")) {
+        const Result<HostedRank*> rank = hosted(params);
+        if (!rank) {
+            return fail(Error(rank.error()));
+        }
+        params["pid"] = (*rank)->process->child().pid;
+    }
+    return faults_->handle(method, params);
+}
+
+Result<HostedRank*> Agent::hosted(const Json& params) {
+    const Result<std::size_t> number = launch::field<std::size_t>(params, "local_rank");
     if (!number) {
         return fail(Error(number.error()));
     }
-    if (*number >= ranks_.size() || !ranks_[*number].process) {
+    if (*number >= ranks_.size()) {
         return fail(ErrorKind::kHarness, fmt::format("this host has no rank {} now", *number));
     }
     HostedRank& rank = ranks_[*number];
+    if (!rank.process) {
+        return fail(ended_error(rank));
+    }
+    return &rank;
+}
+
+Result<void> Agent::forward(const RpcMessage& request) {
+    const Result<HostedRank*> found = hosted(request.params);
+    if (!found) {
+        return fail(Error(found.error()));
+    }
+    HostedRank& rank = **found;
+    if (request.method == "rank.open") {
+        rank.number = launch::field<std::int64_t>(request.params, "rank").value_or(-1);
+    }
     Result<std::int64_t> sent = rank.process->request(request.method, request.params);
     if (!sent) {
         return fail(std::move(sent.error()));
@@ -318,13 +378,13 @@ void Agent::on_rank_end(HostedRank& rank) {
     on_rank(rank); // what it said before it died
     const launch::Child& child = rank.process->child();
     const std::optional<launch::ExitStatus> status = launch::wait_for(child, Deadline::after(lease_));
-    const std::string how = status ? status->describe() : "gone";
+    rank.how_it_ended = status ? status->describe() : "gone";
     for (const auto& [rank_id, controller_id] : rank.forwarded) {
-        reply(controller_id, fail(Error(ErrorKind::kOutcome, fmt::format("the rank process ended: {}", how))
-                                      .with("pid", std::to_string(child.pid))));
+        reply(controller_id, fail(ended_error(rank).with("pid", std::to_string(child.pid))));
     }
     rank.forwarded.clear();
-    (void)controller_.send(launch::encode_notification("rank_ended", {{"pid", child.pid}, {"status", how}}));
+    (void)controller_.send(launch::encode_notification(
+        "rank_ended", {{"pid", child.pid}, {"rank", rank.number}, {"status", rank.how_it_ended}}));
     rank.process.reset();
 }
 
@@ -355,17 +415,7 @@ int Agent::undo_and_leave() {
             report["reverted"] = *undone;
         }
     }
-    for (HostedRank& rank : ranks_) { // all at once, then each its time
-        if (rank.process) {
-            rank.process->channel().close_write();
-        }
-    }
-    const Deadline deadline = Deadline::after(std::chrono::seconds(2));
-    for (HostedRank& rank : ranks_) {
-        if (rank.process) {
-            rank.process->end(deadline);
-        }
-    }
+    static_cast<void>(end_ranks());
     report["reason"] = reason_to_leave_;
     if (exit_code == 0) {
         (void)controller_.send(launch::encode_notification("bye", report));

@@ -1,19 +1,16 @@
 #include "harness/agent/fault_service.hpp"
 
-#include <array>
-#include <optional>
-
 #include <fmt/format.h>
 
+#include "harness/agent/collateral.hpp"
+#include "harness/agent/fault_json.hpp"
 #include "injectors/fault_keeper.hpp"
 #include "injectors/real_host_ops.hpp"
 
 namespace railbreak::agent {
 
-using injectors::Direction;
 using injectors::FaultEvidence;
 using injectors::FaultKeeper;
-using injectors::FaultKind;
 using injectors::FaultRequest;
 using launch::field;
 using launch::Json;
@@ -23,68 +20,10 @@ namespace {
 /// The guard's copy of the lease need not be renewed with every frame that arrives here.
 constexpr int kRenewalsPerLease = 8;
 
-/// The enumerator whose to_string() is `word`.
-template <class Enum, std::size_t N>
-std::optional<Enum> parse_enum(const std::array<Enum, N>& values, std::string_view word) {
-    for (const Enum value : values) {
-        if (to_string(value) == word) {
-            return value;
-        }
-    }
-    return std::nullopt;
-}
-
-Result<FaultRequest> request_from_json(const Json& json) {
-    const Result<std::int32_t> id = field<std::int32_t>(json, "id");
-    const Result<std::string> kind_name = field<std::string>(json, "kind");
-    const Result<std::string> nic = field<std::string>(json, "nic");
-    if (!id || !kind_name || !nic) {
-        return fail(ErrorKind::kHarness, "a fault order lacks id, kind or nic");
-    }
-    const auto kind = parse_enum(std::array{FaultKind::kCap, FaultKind::kLinkDown}, *kind_name);
-    if (!kind) {
-        return fail(ErrorKind::kHarness, fmt::format("this agent knows no fault kind \"{}\"", *kind_name));
-    }
-    FaultRequest request{.id = *id, .kind = *kind, .nic = *nic};
-    if (*kind == FaultKind::kCap) {
-        const Result<std::string> direction_name = field<std::string>(json, "direction");
-        const Result<std::uint64_t> rate = field<std::uint64_t>(json, "rate_bits_per_s");
-        const auto direction = parse_enum(std::array{Direction::kSend, Direction::kReceive, Direction::kBoth},
-                                          direction_name ? *direction_name : std::string());
-        if (!direction || !rate) {
-            return fail(ErrorKind::kHarness, "a cap lacks its direction or its rate");
-        }
-        request.direction = *direction;
-        request.rate = BitRate::bits_per_s(*rate);
-    }
-    return request;
-}
-
-Json to_json(const FaultEvidence& evidence) {
-    Json readback = Json::object();
-    for (const auto& [name, value] : evidence.readback) {
-        readback[name] = value;
-    }
-    return {{"id", evidence.id},
-            {"applied_at", evidence.applied_at.count()},
-            {"observed_at", evidence.observed_at.count()},
-            {"reverted_at", evidence.reverted_at.count()},
-            {"restored_at", evidence.restored_at.count()},
-            {"mechanism", evidence.mechanism},
-            {"realism", evidence.realism},
-            {"data_path", evidence.data_path},
-            {"observation", readback},
-            {"error", evidence.error}};
-}
-
-Result<Json> to_json(const Result<FaultEvidence>& evidence) {
-    return evidence ? Result<Json>(to_json(*evidence)) : Result<Json>(tl::unexpected<Error>(evidence.error()));
-}
-
 class KeeperService final : public FaultService {
 public:
     KeeperService(std::unique_ptr<injectors::HostOps> ops, FaultKeeper keeper, Nanoseconds lease)
-        : ops_(std::move(ops)), keeper_(std::move(keeper)), lease_(lease) {}
+        : ops_(std::move(ops)), keeper_(std::move(keeper)), collateral_(*ops_), lease_(lease) {}
 
     [[nodiscard]] Json opening_report() const override {
         return {{"journal", keeper_.journal_path()}, {"guard_pid", keeper_.guard_pid()}};
@@ -98,8 +37,12 @@ public:
     void forget_guard() override { guard_known_ = false; }
 
 private:
+    [[nodiscard]] Result<Json> apply(const FaultRequest& request);
+    [[nodiscard]] Result<Json> revert(std::int32_t id);
+
     std::unique_ptr<injectors::HostOps> ops_; ///< outlives keeper_
     FaultKeeper keeper_;
+    CollateralWatch collateral_;
     Nanoseconds lease_;
     Nanoseconds last_renewal_{0};
     bool guard_known_ = true;
@@ -110,17 +53,40 @@ Result<Json> KeeperService::handle(std::string_view method, const Json& params) 
         if (!guard_known_) {
             return fail(ErrorKind::kRefused, "the guard of this host has ended; no fault may be in force without one");
         }
-        Result<FaultRequest> request = request_from_json(params);
-        return request ? to_json(keeper_.apply(*request)) : Result<Json>(fail(std::move(request.error())));
+        Result<FaultRequest> request = fault_request_from_json(params);
+        return request ? apply(*request) : Result<Json>(fail(std::move(request.error())));
     }
     if (method == "fault.revert") {
         const Result<std::int32_t> id = field<std::int32_t>(params, "id");
-        return id ? to_json(keeper_.revert(*id)) : Result<Json>(fail(Error(id.error())));
+        return id ? revert(*id) : Result<Json>(fail(Error(id.error())));
     }
     if (method == "fault.revert_all") {
         return revert_all();
     }
     return fail(ErrorKind::kHarness, fmt::format("the agent has no method \"{}\"", method));
+}
+
+Result<Json> KeeperService::apply(const FaultRequest& request) {
+    collateral_.begin(request);
+    Result<FaultEvidence> evidence = keeper_.apply(request);
+    if (!evidence) {
+        collateral_.forget(request.id);
+        return fail(std::move(evidence.error()));
+    }
+    Json json = to_json(*evidence);
+    json["collateral"] = collateral_.changes(request.id);
+    return json;
+}
+
+Result<Json> KeeperService::revert(std::int32_t id) {
+    Result<FaultEvidence> evidence = keeper_.revert(id);
+    if (!evidence) {
+        return fail(std::move(evidence.error()));
+    }
+    Json json = to_json(*evidence);
+    json["collateral"] = collateral_.changes(id);
+    collateral_.forget(id);
+    return json;
 }
 
 Result<Json> KeeperService::revert_all() {

@@ -1,6 +1,7 @@
 #include "harness/agent/rank.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -96,6 +98,7 @@ private:
     [[nodiscard]] Result<Json> prepare(const Json& params);
     [[nodiscard]] Result<Json> fill();
     [[nodiscard]] Result<Json> run(const Json& params);
+    [[nodiscard]] Result<void> be_late(const Result<std::int64_t>& late, Deadline deadline);
     [[nodiscard]] Result<Json> probe(const Json& params);
     [[nodiscard]] Result<void> connect(const Schedule& schedule, const Json& params);
 
@@ -254,16 +257,51 @@ Result<Json> RankServer::run(const Json& params) {
     if (!id || !timeout || !plans_.contains(*id)) {
         return fail(ErrorKind::kHarness, "rank.run names no prepared plan");
     }
-    Result<collective::ExecutionStats> stats =
-        executor_->run(*plans_.at(*id).schedule, dtype_, vector_, Deadline::after(Nanoseconds(*timeout)));
+    const Deadline deadline = Deadline::after(Nanoseconds(*timeout));
+    const Nanoseconds called_at = monotonic_now();
+    if (const auto late = params.find("late_ns"); late != params.end()) {
+        if (Result<void> waited = be_late(field<std::int64_t>(params, "late_ns"), deadline); !waited) {
+            return fail(std::move(waited.error()));
+        }
+    }
+    Result<collective::ExecutionStats> stats = executor_->run(*plans_.at(*id).schedule, dtype_, vector_, deadline);
     if (!stats) {
         return fail(std::move(stats.error()));
     }
-    return Json{{"started_at", stats->started_at.count()},
-                {"ended_at", stats->ended_at.count()},
-                {"bytes_sent", stats->bytes_sent},
-                {"bytes_received", stats->bytes_received},
-                {"digest", kernels::digest(vector_)}};
+    return Json{{"called_at", called_at.count()},          {"started_at", stats->started_at.count()},
+                {"ended_at", stats->ended_at.count()},     {"bytes_sent", stats->bytes_sent},
+                {"bytes_received", stats->bytes_received}, {"digest", kernels::digest(vector_)}};
+}
+
+/// Holds the rank back: it waits on a timer, and for nothing else but the end of its agent.
+Result<void> RankServer::be_late(const Result<std::int64_t>& late, Deadline deadline) {
+    if (!late || *late < 0) {
+        return fail(ErrorKind::kHarness, "rank.run has a lateness that is no time");
+    }
+    const UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!timer.valid()) {
+        return fail_errno(ErrorKind::kHarness, "make a timer", errno);
+    }
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(Nanoseconds(*late));
+    const itimerspec due{.it_interval = {}, .it_value = {whole.count(), (Nanoseconds(*late) - whole).count()}};
+    if (::timerfd_settime(timer.get(), 0, &due, nullptr) != 0) {
+        return fail_errno(ErrorKind::kHarness, "set a timer", errno);
+    }
+    std::array<pollfd, 2> fds{pollfd{timer.get(), POLLIN, 0}, pollfd{agent_.read_fd(), 0, 0}};
+    while (*late > 0 && fds[0].revents == 0) {
+        if (deadline.passed()) {
+            return fail(Error(ErrorKind::kOutcome,
+                              fmt::format("rank {} was held back for the whole time limit of the iteration", self_))
+                            .with("rank", std::to_string(self_)));
+        }
+        if (::poll(fds.data(), fds.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
+            return fail_errno(ErrorKind::kHarness, "wait for a timer", errno);
+        }
+        if (fds[1].revents != 0) {
+            return fail(ErrorKind::kHarness, "the rank's agent is gone");
+        }
+    }
+    return {};
 }
 
 Result<Json> RankServer::probe(const Json& params) {

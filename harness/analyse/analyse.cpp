@@ -104,7 +104,7 @@ Analysis analyse(const RunData& data, const scenarios::Plan& plan) {
     judge_correctness(data, plan, rows);
     judge_faults(data, plan, rows);
     judge_bounds(data, plan, statistics, rows);
-    judge_expectations(plan, statistics, rows);
+    judge_expectations(data, plan, statistics, rows);
 
     Candidate run = run_verdict(data, rows);
     rows.insert(rows.begin(), make_row("run", "", run.verdict, std::move(run.reason)));

@@ -46,12 +46,17 @@ struct Analysis {
 /// Judges a run against its plan. The checks, one VerdictRow each:
 ///  - correctness, per algorithm: an iteration with an error or a wrong digest on any rank fails (warm-up included: a
 ///    wrong sum is wrong at any time); fewer iterations or digests than planned are inconclusive, and so is the one
-///    that was going on when something other than the system under test stopped the run.
+///    that was going on when something other than the system under test stopped the run. The error that the degraded
+///    phase is expected to end with is no failure.
 ///  - fault, per injection: inconclusive unless applied, observed and, for a cap, seen as goodput within
-///    kGoodputTolerance; refused when the injector refused it. A planned fault that was not ordered is inconclusive.
+///    kGoodputTolerance (with other faults on the same NIC: not above); refused when the injector refused it. A planned
+///    fault that was not ordered is inconclusive, unless it is off. A further check is inconclusive when anything else
+///    changed on the host while the fault was in force.
 ///  - bound, per algorithm and phase (not warm-up): invalid when the fastest iteration beats the fluid bound by more
 ///    than kBoundTolerance and the shaper's burst.
-///  - expectation, per limit and algorithm: the median against min and max; without data inconclusive.
+///  - expectation, per limit and algorithm: the median against min and max; or whether, and how soon, the degraded
+///  phase
+///    ended with an error. Without data inconclusive.
 ///  - teardown, beside the run's verdict: fails unless every injection is verified as restored.
 /// Reasons say so where a run was simulated. Events made by stop_event() count as well. A plan without faults needs no
 /// degraded and recovered iterations: for a run without faults, pass the plan with faults and the expectations about

@@ -26,12 +26,25 @@ inline constexpr std::string_view kStopped = "stopped_";
 /// The plan's algorithms, then others that have iterations.
 [[nodiscard]] std::vector<std::string> algorithms_of(const record::RunData& data, const scenarios::Plan& plan);
 
+/// Whether the run was stopped by something else than the system under test: railbreak's own trouble, or a person. The
+/// iteration that was going on then has failed without saying anything about the collective.
+[[nodiscard]] bool broken_off(const record::RunData& data);
+
+/// The iteration with whose error the algorithm's degraded phase ended, as the plan expects it to; null when there is
+/// none.
+[[nodiscard]] const record::IterationRow* expected_error(const record::RunData& data, const scenarios::Plan& plan,
+                                                         std::string_view algorithm);
+
 void judge_correctness(const record::RunData& data, const scenarios::Plan& plan, std::vector<record::VerdictRow>& rows);
 void judge_faults(const record::RunData& data, const scenarios::Plan& plan, std::vector<record::VerdictRow>& rows);
 void judge_teardown(const record::RunData& data, std::vector<record::VerdictRow>& rows);
 void judge_bounds(const record::RunData& data, const scenarios::Plan& plan,
                   const std::vector<record::PhaseStatistics>& statistics, std::vector<record::VerdictRow>& rows);
-void judge_expectations(const scenarios::Plan& plan, const std::vector<record::PhaseStatistics>& statistics,
-                        std::vector<record::VerdictRow>& rows);
+void judge_expectations(const record::RunData& data, const scenarios::Plan& plan,
+                        const std::vector<record::PhaseStatistics>& statistics, std::vector<record::VerdictRow>& rows);
+/// An expected outcome of one algorithm.
+[[nodiscard]] record::VerdictRow judge_outcome(const record::RunData& data, const scenarios::Plan& plan,
+                                               const scenarios::Expectation& expectation,
+                                               const std::string& algorithm);
 
 } // namespace railbreak::analyse

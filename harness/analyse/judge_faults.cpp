@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
 #include "harness/analyse/analyse.hpp"
@@ -25,8 +26,14 @@ std::string place_of(const RunData& data, const InjectionRow& row) {
         std::find_if(data.hosts.begin(), data.hosts.end(), [&](const auto& h) { return h.host == row.host; });
     const auto nic = std::find_if(data.nics.begin(), data.nics.end(),
                                   [&](const auto& n) { return n.host == row.host && n.nic == row.nic; });
-    return fmt::format("{} {}", host != data.hosts.end() ? host->name : fmt::format("host {}", row.host),
-                       nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
+    const std::string host_name = host != data.hosts.end() ? host->name : fmt::format("host {}", row.host);
+    if (row.rank >= 0) {
+        return fmt::format("{} rank {}", host_name, row.rank);
+    }
+    if (row.nic < 0) {
+        return fmt::format("the disk of the run's database on {}", host_name);
+    }
+    return fmt::format("{} {}", host_name, nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
 }
 
 // Acted in a simulation only.
@@ -47,9 +54,32 @@ std::string rate(double bits_per_s) {
         BitRate::bits_per_s(static_cast<std::uint64_t>(std::llround(std::max(bits_per_s, 0.0)))));
 }
 
+// Whether another fault of the plan acts on the packets of the same NIC, or on those that leave through it.
+bool disturbed(const scenarios::PlannedFault& cap, const scenarios::Plan& plan) {
+    return std::any_of(plan.faults.begin(), plan.faults.end(), [&](const scenarios::PlannedFault& fault) {
+        return target_kind(fault.kind) == scenarios::TargetKind::kNic && fault.kind != scenarios::FaultKind::kCap &&
+               !is_off(fault) && fault.host == cap.host &&
+               (fault.nic == cap.nic ||
+                (fault.kind == scenarios::FaultKind::kReroute && fault.strength.via_nic == cap.nic));
+    });
+}
+
+// The least share of what a cap leaves that must be seen.
+double least_share(const InjectionRow& row, const scenarios::Plan& plan) {
+    const auto fault = std::find_if(plan.faults.begin(), plan.faults.end(),
+                                    [&](const scenarios::PlannedFault& f) { return f.id == row.fault; });
+    if (fault == plan.faults.end()) {
+        return 1 - kGoodputTolerance;
+    }
+    if (disturbed(*fault, plan)) {
+        return 0; // what is lost, delayed or goes another way is not seen
+    }
+    return fault->at_iteration ? kCarriedShareMin : 1 - kGoodputTolerance;
+}
+
 // A cap must be seen as goodput: in each direction that it acts on, and near what the cap leaves for payload. Both ways
 // off are doubts: too fast means that the cap does not act, too slow that something else does.
-VerdictRow judge_cap(const InjectionRow& row, std::int32_t mtu_bytes, bool within_iteration) {
+VerdictRow judge_cap(const InjectionRow& row, const scenarios::Plan& plan) {
     struct Side {
         std::string_view name;
         std::int64_t measured;
@@ -61,9 +91,9 @@ VerdictRow judge_cap(const InjectionRow& row, std::int32_t mtu_bytes, bool withi
     if (row.direction != "send") {
         sides.push_back({"receive", row.measured_receive_bits_per_s});
     }
-    const double wanted = static_cast<double>(row.wanted_rate_bits_per_s) * payload_share(mtu_bytes);
+    const double wanted = static_cast<double>(row.wanted_rate_bits_per_s) * payload_share(plan.cluster.mtu_bytes);
     VerdictRow verdict = make_row("fault", subject_of(row), Verdict::kPass, "");
-    verdict.limit_min = wanted * (within_iteration ? kCarriedShareMin : 1 - kGoodputTolerance);
+    verdict.limit_min = wanted * least_share(row, plan);
     verdict.limit_max = wanted * (1 + kGoodputTolerance);
     std::string figures;
     for (const Side& side : sides) {
@@ -87,6 +117,18 @@ VerdictRow judge_cap(const InjectionRow& row, std::int32_t mtu_bytes, bool withi
     return verdict;
 }
 
+// What changed on the host beside the fault, in one line; empty when nothing did.
+std::string collateral_of(const InjectionRow& row) {
+    std::string text;
+    const auto sentences = nlohmann::json::parse(row.collateral_json, nullptr, false);
+    for (const auto& sentence : sentences.is_array() ? sentences : nlohmann::json::array()) {
+        if (sentence.is_string()) {
+            text += (text.empty() ? "" : "; ") + sentence.get<std::string>();
+        }
+    }
+    return text;
+}
+
 VerdictRow judge(const InjectionRow& row, const scenarios::Plan& plan) {
     const auto verdict = [&](Verdict v, std::string reason) {
         return make_row("fault", subject_of(row), v, with_error(std::move(reason), row));
@@ -108,11 +150,7 @@ VerdictRow judge(const InjectionRow& row, const scenarios::Plan& plan) {
                         "pretended: acted in the simulation, nothing real was touched");
     }
     if (row.kind == to_string(scenarios::FaultKind::kCap)) {
-        const bool within_iteration =
-            std::any_of(plan.faults.begin(), plan.faults.end(), [&](const scenarios::PlannedFault& fault) {
-                return fault.id == row.fault && fault.at_iteration.has_value();
-            });
-        return judge_cap(row, plan.cluster.mtu_bytes, within_iteration);
+        return judge_cap(row, plan);
     }
     return make_row("fault", subject_of(row), Verdict::kPass,
                     fmt::format("observed {} after the order",
@@ -134,7 +172,10 @@ void judge_faults(const RunData& data, const scenarios::Plan& plan, std::vector<
                 std::any_of(data.injections.begin(), data.injections.end(), [&](const InjectionRow& row) {
                     return row.fault == fault.id && row.algorithm == algorithm;
                 });
-            if (!there) {
+            if (!there && is_off(fault)) {
+                rows.push_back(make_row("fault", fmt::format("{}/{}", fault.name, algorithm), Verdict::kPass,
+                                        "off: a strength of 0 does nothing, and nothing was made"));
+            } else if (!there) {
                 rows.push_back(make_row("fault", fmt::format("{}/{}", fault.name, algorithm), Verdict::kInconclusive,
                                         "the fault was never ordered"));
             }
@@ -142,6 +183,12 @@ void judge_faults(const RunData& data, const scenarios::Plan& plan, std::vector<
     }
     for (const InjectionRow& row : data.injections) {
         rows.push_back(judge(row, plan));
+        if (const std::string changes = collateral_of(row); !changes.empty()) {
+            rows.push_back(make_row("fault", subject_of(row) + " collateral", Verdict::kInconclusive,
+                                    "something else changed on the host meanwhile, so what was measured may come "
+                                    "from that: " +
+                                        changes));
+        }
     }
 }
 

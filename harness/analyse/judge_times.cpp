@@ -14,12 +14,11 @@ using record::VerdictRow;
 
 namespace {
 
-// While a link is down no finite bound need exist.
+// While traffic is stopped no finite bound need exist.
 bool may_lack_bound(const scenarios::Plan& plan, const PhaseStatistics& entry) {
     return entry.phase == to_string(scenarios::Phase::kDegraded) &&
-           std::any_of(plan.faults.begin(), plan.faults.end(), [](const scenarios::PlannedFault& fault) {
-               return fault.kind == scenarios::FaultKind::kLinkDown;
-           });
+           std::any_of(plan.faults.begin(), plan.faults.end(),
+                       [](const scenarios::PlannedFault& fault) { return stops_traffic(fault.kind, fault.strength); });
 }
 
 // Bytes that the binding port moves take that many bits less than the bound says: a shaper that was idle before lets
@@ -114,15 +113,14 @@ void judge_bounds(const RunData& data, const scenarios::Plan& plan, const std::v
     }
 }
 
-void judge_expectations(const scenarios::Plan& plan, const std::vector<PhaseStatistics>& statistics,
-                        std::vector<VerdictRow>& rows) {
+void judge_expectations(const RunData& data, const scenarios::Plan& plan,
+                        const std::vector<PhaseStatistics>& statistics, std::vector<VerdictRow>& rows) {
     for (const scenarios::Expectation& expectation : plan.expectations) {
-        if (expectation.algorithm) {
-            rows.push_back(judge_expectation(expectation, *expectation.algorithm, statistics));
-            continue;
-        }
-        for (const std::string& algorithm : plan.workload.labels()) {
-            rows.push_back(judge_expectation(expectation, algorithm, statistics));
+        const std::vector<std::string> algorithms =
+            expectation.algorithm ? std::vector{*expectation.algorithm} : plan.workload.labels();
+        for (const std::string& algorithm : algorithms) {
+            rows.push_back(expectation.outcome ? judge_outcome(data, plan, expectation, algorithm)
+                                               : judge_expectation(expectation, algorithm, statistics));
         }
     }
 }

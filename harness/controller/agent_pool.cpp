@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/console.hpp"
 #include "base/units.hpp"
@@ -122,16 +123,30 @@ Result<std::vector<Json>> AgentPool::call_each(std::string_view method, std::siz
         return std::all_of(replies.begin(), replies.end(), [](const auto& reply) { return reply.has_value(); });
     };
     Result<void> waited = wait_until(all_arrived, deadline, fmt::format("{} on every host", method));
-    const Error* worst = nullptr;
+    std::optional<std::size_t> worst;
     std::vector<Json> results;
-    for (std::optional<Result<Json>>& reply : replies) {
-        if (reply && !*reply && (worst == nullptr || weight(reply->error()) < weight(*worst))) {
-            worst = &reply->error();
+    std::vector<std::string> silent; // hosts that have not answered
+    for (std::size_t i = 0; i < calls; ++i) {
+        std::optional<Result<Json>>& reply = replies[i];
+        if (reply && !*reply && (!worst || weight(reply->error()) < weight(replies[*worst]->error()))) {
+            worst = i;
+        }
+        const std::string& host = links_[i / per_host]->name();
+        if (!reply && (silent.empty() || silent.back() != host)) {
+            silent.push_back(host);
         }
         results.push_back(reply && *reply ? std::move(**reply) : Json());
     }
-    if (worst != nullptr) {
-        return tl::unexpected<Error>(*worst);
+    if (worst) {
+        Error error = replies[*worst]->error();
+        if (std::ranges::find(error.facts(), "host", &std::pair<std::string, std::string>::first) ==
+            error.facts().end()) {
+            error.add_fact("host", links_[*worst / per_host]->name());
+        }
+        if (!silent.empty()) {
+            error.add_fact("no_answer_from", fmt::format("{}", fmt::join(silent, ", ")));
+        }
+        return tl::unexpected<Error>(std::move(error));
     }
     if (!waited) {
         return fail(std::move(waited.error()));

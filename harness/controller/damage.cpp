@@ -50,6 +50,14 @@ std::uint64_t dead_nics(const std::vector<NicSlowdown>& nics) {
     return dead;
 }
 
+/// The NICs as a plan sees them: what is cut off from some hosts is left out.
+std::vector<NicSlowdown> as_usable(std::vector<NicSlowdown> nics) {
+    for (NicSlowdown& nic : nics) {
+        nic.dead = nic.dead || nic.cut_off;
+    }
+    return nics;
+}
+
 Rational as_planned(const std::vector<NicSlowdown>& nics, Side side) {
     return dead_nics(nics) != 0 || alike(nics, side) ? pooled(nics, side) : range_of(nics, side).first;
 }
@@ -59,6 +67,23 @@ Rational as_planned(const std::vector<NicSlowdown>& nics, Side side) {
 NicSlowdowns no_damage(const scenarios::ClusterSpec& cluster) {
     return NicSlowdowns(static_cast<std::size_t>(cluster.hosts),
                         std::vector<NicSlowdown>(static_cast<std::size_t>(cluster.nics_per_host)));
+}
+
+void add_reroutes(NicSlowdowns& damage) {
+    for (std::vector<NicSlowdown>& nics : damage) {
+        const std::vector<NicSlowdown> before = nics;
+        std::vector<std::int64_t> sharers(nics.size()); // of each NIC, by whose packets leave through it
+        const auto exit_of = [&](std::size_t nic) {
+            return static_cast<std::size_t>(before[nic].leaves_through.value_or(static_cast<std::int32_t>(nic)));
+        };
+        for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+            sharers.at(exit_of(nic)) += before[nic].dead ? 0 : 1;
+        }
+        for (std::size_t nic = 0; nic < nics.size(); ++nic) {
+            const std::size_t exit = exit_of(nic);
+            nics[nic].send = before[exit].send * std::max<std::int64_t>(sharers[exit], 1);
+        }
+    }
 }
 
 Rational to_slowdown(BitRate healthy, BitRate present) {
@@ -78,9 +103,10 @@ collective::Topology plan_topology(const scenarios::ClusterSpec& cluster, const 
         topology.local_ratio = Rational(std::max<std::int64_t>(std::lround(ratio * 1000.0), 1), 1000);
     }
     for (std::size_t host = 0; host < damage.size(); ++host) {
-        topology.servers[host].send = as_planned(damage[host], &NicSlowdown::send);
-        topology.servers[host].receive = as_planned(damage[host], &NicSlowdown::receive);
-        topology.servers[host].failed_nics = dead_nics(damage[host]);
+        const std::vector<NicSlowdown> nics = as_usable(damage[host]);
+        topology.servers[host].send = as_planned(nics, &NicSlowdown::send);
+        topology.servers[host].receive = as_planned(nics, &NicSlowdown::receive);
+        topology.servers[host].failed_nics = dead_nics(nics);
     }
     return topology;
 }
@@ -93,6 +119,7 @@ std::vector<collective::Bound> bounds_of(const scenarios::ClusterSpec& cluster, 
         const std::vector<NicSlowdown>& nics = damage[host];
         topology.servers[host].send = pooled(nics, &NicSlowdown::send);
         topology.servers[host].receive = pooled(nics, &NicSlowdown::receive);
+        topology.servers[host].failed_nics = dead_nics(nics);
         all_alike = all_alike && alike(nics, &NicSlowdown::send) && alike(nics, &NicSlowdown::receive);
     }
     using collective::PortModel;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "collective/bounds.hpp"
@@ -15,7 +16,9 @@ namespace railbreak::controller {
 struct NicSlowdown {
     Rational send{1};
     Rational receive{1};
-    bool dead = false; ///< carries nothing at all; every host has another NIC then
+    bool dead = false;    ///< carries nothing at all; every host has another NIC then
+    bool cut_off = false; ///< carries nothing to or from some hosts: plans go round it, bounds do not know of it
+    std::optional<std::int32_t> leaves_through{}; ///< NIC of the host that takes over what this one sends
 };
 
 /// By host, then by NIC.
@@ -26,6 +29,11 @@ using NicSlowdowns = std::vector<std::vector<NicSlowdown>>;
 
 /// A measured slowdown as a fraction with three decimals: finer than any measurement here. At least 1.
 [[nodiscard]] Rational to_slowdown(BitRate healthy, BitRate present);
+
+/// Slows the sending of NICs that share one because of reroutes: each gets an equal part of what that NIC has left.
+/// What the NICs of such a host can send together is then what those have left that still send anything, which is the
+/// truth, so bounds stay bounds.
+void add_reroutes(NicSlowdowns& damage);
 
 /// The topology that algorithms plan for. The NICs of a host count as pooled when all are slowed alike, or when some
 /// are dead; otherwise the host counts as slow as its slowest NIC, because a rank cannot leave its NIC. `healthy` is

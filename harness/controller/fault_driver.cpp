@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/analyse/analyse.hpp"
+#include "harness/controller/fault_order.hpp"
 
 namespace railbreak::controller {
 
@@ -19,42 +20,36 @@ namespace {
 /// A kernel call takes a fraction of a millisecond; a port that has to come up again may take seconds.
 constexpr Nanoseconds kFaultTimeout = std::chrono::seconds(15);
 
-Json to_request(const PlannedFault& fault) {
-    Json request{
-        {"id", fault.id}, {"kind", std::string(to_string(fault.kind))}, {"nic", fmt::format("rail{}", fault.nic)}};
-    if (fault.kind == FaultKind::kCap) {
-        request["direction"] = std::string(to_string(fault.direction));
-        request["rate_bits_per_s"] = fault.rate.bits_per_s();
-    }
-    return request;
-}
-
 } // namespace
 
 FaultDriver::FaultDriver(Session& session, record::Recorder& recorder, std::int64_t run, std::string algorithm)
     : session_(session), recorder_(recorder), run_(run), algorithm_(std::move(algorithm)) {}
 
-Result<void> FaultDriver::order(Injection& injection) {
-    const PlannedFault& fault = *injection.fault;
-    record::InjectionRow& row = injection.row;
-    row.run = run_;
-    row.fault = fault.id;
-    row.name = fault.name;
-    row.kind = to_string(fault.kind);
-    row.algorithm = algorithm_;
-    row.host = fault.host;
-    row.nic = fault.nic;
-    if (fault.kind == FaultKind::kCap) {
-        row.direction = to_string(fault.direction);
-        row.wanted_rate_bits_per_s = static_cast<std::int64_t>(fault.rate.bits_per_s());
-    }
-    row.ordered_at = monotonic_now().count();
-    Result<std::int64_t> id = recorder_.add_injection(row);
+Result<void> FaultDriver::store_row_of(Injection& injection) {
+    injection.row = injection_row(*injection.fault, session_.plan().cluster);
+    injection.row.run = run_;
+    injection.row.algorithm = algorithm_;
+    injection.row.ordered_at = monotonic_now().count();
+    Result<std::int64_t> id = recorder_.add_injection(injection.row);
     if (!id) {
         return fail(std::move(id.error()));
     }
-    row.id = *id;
-    Result<std::int64_t> call = session_.agents().start_call(fault.host, "fault.apply", to_request(fault));
+    injection.row.id = *id;
+    return {};
+}
+
+/// A full disk must not keep faults from being followed to their end: what cannot be stored now is stored later.
+void FaultDriver::store(Injection& injection) {
+    injection.unsaved = !recorder_.update_injection(injection.row).has_value();
+}
+
+Result<void> FaultDriver::order(Injection& injection) {
+    const PlannedFault& fault = *injection.fault;
+    if (Result<void> stored = store_row_of(injection); !stored) {
+        return stored;
+    }
+    Result<std::int64_t> call = session_.agents().start_call(
+        fault.host, "fault.apply", fault_order(fault, session_, recorder_.path().parent_path()));
     if (!call) {
         return fail(std::move(call.error()));
     }
@@ -99,6 +94,9 @@ void FaultDriver::take_evidence(Injection& injection, const Json& evidence) {
     if (const auto observation = evidence.find("observation"); observation != evidence.end()) {
         row.observation_json = observation->dump();
     }
+    if (const auto collateral = evidence.find("collateral"); collateral != evidence.end() && !collateral->empty()) {
+        row.collateral_json = collateral->dump();
+    }
     row.error = evidence.value("error", row.error);
     take_carried_rates(injection, evidence);
 }
@@ -125,7 +123,7 @@ void FaultDriver::take_carried_rates(Injection& injection, const Json& evidence)
     }
 }
 
-Result<void> FaultDriver::collect(Injection& injection) {
+void FaultDriver::collect(Injection& injection) {
     const std::int32_t host = injection.fault->host;
     for (std::int64_t* call : {&injection.apply_call, &injection.revert_call}) {
         if (*call == 0) {
@@ -148,28 +146,22 @@ Result<void> FaultDriver::collect(Injection& injection) {
             }
             timer_errors_.push_back(std::move(reply->error()));
         }
-        if (Result<void> stored = recorder_.update_injection(injection.row); !stored) {
-            return stored;
-        }
+        store(injection);
         if (applying && injection.revert_due) {
             injection.revert_due = false;
             order_revert(injection);
         }
     }
-    return {};
 }
 
 Result<void> FaultDriver::wait_for_calls(std::string_view what) {
-    Result<void> stored;
     const auto idle = [&] {
         bool waiting = false;
         for (auto& [id, injection] : injections_) {
-            if (stored) {
-                stored = collect(injection);
-            }
+            collect(injection);
             waiting = waiting || injection.apply_call != 0 || injection.revert_call != 0;
         }
-        return !waiting || !stored;
+        return !waiting;
     };
     Result<void> waited = session_.agents().wait_until(idle, Deadline::after(kFaultTimeout), what);
     if (!timer_errors_.empty()) {
@@ -177,46 +169,80 @@ Result<void> FaultDriver::wait_for_calls(std::string_view what) {
         timer_errors_.clear();
         return fail(std::move(first));
     }
-    return stored ? std::move(waited) : std::move(stored);
+    return waited;
 }
 
 Result<void> FaultDriver::apply_phase_faults() {
     for (const PlannedFault& fault : session_.plan().faults) {
-        if (!fault.at_iteration) {
-            Injection& injection = injections_[fault.id] = Injection{.fault = &fault};
-            if (Result<void> ordered = order(injection); !ordered) {
-                return ordered;
-            }
+        if (fault.at_iteration || fault.kind == FaultKind::kLate || is_off(fault)) {
+            continue;
+        }
+        Injection& injection = injections_[fault.id] = Injection{.fault = &fault};
+        if (Result<void> ordered = order(injection); !ordered) {
+            return ordered;
         }
     }
     return wait_for_calls("the faults to be in force");
 }
 
-void FaultDriver::arm_timed_faults(std::int32_t iteration, Nanoseconds started_at) {
+Lateness FaultDriver::arm_timed_faults(std::int32_t iteration, Nanoseconds started_at) {
+    Lateness late;
     for (const PlannedFault& fault : session_.plan().faults) {
-        if (fault.at_iteration != iteration) {
+        const bool acts = fault.at_iteration == iteration || (fault.kind == FaultKind::kLate && !fault.at_iteration);
+        if (!acts || is_off(fault)) {
             continue;
         }
-        Injection& injection = injections_[fault.id] = Injection{.fault = &fault};
-        session_.agents().run_at(started_at + fault.offset, [this, &injection] {
-            if (Result<void> ordered = order(injection); !ordered) {
-                note_error(ordered.error());
+        if (fault.kind == FaultKind::kLate) {
+            const auto [place, first] = injections_.try_emplace(fault.id, Injection{.fault = &fault});
+            if (Result<void> stored = first ? store_row_of(place->second) : Result<void>(); !stored) {
+                note_error(stored.error());
             }
-        });
-        session_.agents().run_at(started_at + fault.offset + fault.duration.value_or(Nanoseconds::zero()),
-                                 [this, &injection] {
-                                     if (Result<void> collected = collect(injection); !collected) {
-                                         note_error(collected.error());
-                                     }
-                                     order_revert(injection);
-                                 });
+            late[global_rank(fault, session_.plan().cluster)] = fault.strength.late;
+            continue;
+        }
+        arm(injections_[fault.id] = Injection{.fault = &fault}, started_at + fault.offset);
     }
+    return late;
+}
+
+void FaultDriver::arm(Injection& injection, Nanoseconds begin) {
+    session_.agents().run_at(begin, [this, &injection] {
+        if (Result<void> ordered = order(injection); !ordered) {
+            note_error(ordered.error());
+        }
+    });
+    last_timer_ = std::max(last_timer_, begin);
+    if (!injection.fault->duration) {
+        return; // a kill: what there is to undo of it is undone with the phase
+    }
+    const Nanoseconds end = begin + *injection.fault->duration;
+    session_.agents().run_at(end, [this, &injection] {
+        collect(injection);
+        order_revert(injection);
+    });
+    last_timer_ = std::max(last_timer_, end);
+}
+
+Result<void> FaultDriver::record_lateness(std::int32_t iteration, const IterationOutcome& outcome) {
+    for (auto& [id, injection] : injections_) {
+        const PlannedFault& fault = *injection.fault;
+        if (fault.kind != FaultKind::kLate || (fault.at_iteration && fault.at_iteration != iteration)) {
+            continue;
+        }
+        const RankOutcome& rank =
+            outcome.ranks.at(static_cast<std::size_t>(global_rank(fault, session_.plan().cluster)));
+        note_lateness(injection.row, fault, rank, rank.started_at - outcome.started_at);
+        store(injection);
+    }
+    return wait_for_calls("late ranks"); // tells of a row that could not be stored
 }
 
 Result<void> FaultDriver::settle_timed_faults() {
     if (session_.agents().timers_pending()) {
-        Result<void> ran = session_.agents().wait_until([&] { return !session_.agents().timers_pending(); },
-                                                        Deadline::after(kFaultTimeout), "the timed faults to be over");
+        const Nanoseconds left = std::max(last_timer_ - monotonic_now(), Nanoseconds::zero());
+        Result<void> ran =
+            session_.agents().wait_until([&] { return !session_.agents().timers_pending(); },
+                                         Deadline::after(left + kFaultTimeout), "the timed faults to be over");
         if (!ran) {
             return ran;
         }
@@ -229,7 +255,18 @@ Result<void> FaultDriver::revert_all() {
     for (auto& [id, injection] : injections_) {
         order_revert(injection);
     }
-    return wait_for_calls("the faults to be reverted");
+    Result<void> reverted = wait_for_calls("the faults to be reverted");
+    for (auto& [id, injection] : injections_) {
+        if (!injection.unsaved) {
+            continue;
+        }
+        Result<void> stored = recorder_.update_injection(injection.row);
+        injection.unsaved = !stored;
+        if (!stored && reverted) {
+            reverted = std::move(stored);
+        }
+    }
+    return reverted;
 }
 
 BitRate FaultDriver::lowest_cap() const {
@@ -248,12 +285,48 @@ bool FaultDriver::cap_in_force() const {
     });
 }
 
-bool FaultDriver::nic_dead(std::int32_t host, std::int32_t nic) const {
+bool FaultDriver::rank_killed() const {
+    return std::any_of(injections_.begin(), injections_.end(), [](const auto& entry) {
+        return entry.second.fault->kind == FaultKind::kKill && entry.second.row.applied_at != 0;
+    });
+}
+
+NicPlight FaultDriver::plight_of(std::int32_t host, std::int32_t nic) const {
+    NicPlight plight;
+    for (const auto& [id, injection] : injections_) {
+        const PlannedFault& fault = *injection.fault;
+        if (!injection.in_force || fault.at_iteration || fault.host != host || fault.nic != nic ||
+            target_kind(fault.kind) != scenarios::TargetKind::kNic) {
+            continue;
+        }
+        if (fault.kind == FaultKind::kReroute) {
+            plight.reroute = fault.strength.via_nic;
+        } else if (stops_traffic(fault.kind, fault.strength)) {
+            (fault.kind == FaultKind::kPartition ? plight.cut_off : plight.dead) = true;
+        }
+    }
+    return plight;
+}
+
+bool FaultDriver::packets_disturbed(std::int32_t host, std::int32_t nic) const {
     return std::any_of(injections_.begin(), injections_.end(), [&](const auto& entry) {
         const PlannedFault& fault = *entry.second.fault;
-        return entry.second.in_force && fault.kind == FaultKind::kLinkDown && !fault.at_iteration &&
-               fault.host == host && fault.nic == nic;
+        return entry.second.in_force && target_kind(fault.kind) == scenarios::TargetKind::kNic &&
+               fault.kind != FaultKind::kCap && fault.host == host &&
+               (fault.nic == nic || (fault.kind == FaultKind::kReroute && fault.strength.via_nic == nic));
     });
+}
+
+BitRate FaultDriver::wanted_rate(std::int32_t host, std::int32_t nic, Direction direction) const {
+    BitRate lowest = session_.plan().cluster.rate;
+    for (const auto& [id, injection] : injections_) {
+        const PlannedFault& fault = *injection.fault;
+        if (injection.in_force && fault.kind == FaultKind::kCap && fault.host == host && fault.nic == nic &&
+            share_a_side(fault.direction, direction)) {
+            lowest = std::min(lowest, fault.rate);
+        }
+    }
+    return lowest;
 }
 
 bool FaultDriver::host_capped(std::int32_t host) const {
@@ -284,9 +357,7 @@ Result<void> FaultDriver::record_goodput(const Goodputs& ports) {
         if (injection.fault->direction != Direction::kSend) {
             injection.row.measured_receive_bits_per_s = static_cast<std::int64_t>(port.receive.bits_per_s());
         }
-        if (Result<void> stored = recorder_.update_injection(injection.row); !stored) {
-            return stored;
-        }
+        store(injection);
     }
     return {};
 }

@@ -91,14 +91,39 @@ agent::PlanSpec RunSteps::spec_for(const Form& form, const collective::Topology&
              .options = form.options}};
 }
 
+Result<PreparedPlan> RunSteps::steady_plan(const scenarios::AlgorithmSpec& spec) {
+    return context_.session.prepare(
+        spec_for({spec.name, spec.options}, plan_topology(cluster(), no_damage(cluster()), healthy_goodput_)));
+}
+
+Result<PreparedPlan> RunSteps::renew_ranks(const scenarios::AlgorithmSpec& spec) {
+    context_.progress.doing("starting the ranks anew");
+    Result<void> renewed = context_.session.restart_ranks(context_.recorder, context_.run);
+    if (!renewed) {
+        return fail(std::move(renewed.error()));
+    }
+    ranks_broken_ = false;
+    event("ranks_renewed", fmt::format("{}: the ranks were started anew after its degraded phase", spec.label));
+    Result<PreparedPlan> plan = steady_plan(spec);
+    if (!plan) {
+        return fail(std::move(plan.error()).during("preparing " + spec.label + " on new ranks"));
+    }
+    if (context_.session.plan().workload.iterations.recovered > 0) {
+        Result<Nanoseconds> warm = iterate(spec.label, to_string(Phase::kWarmup), ++warmups_, *plan, nullptr);
+        if (!warm) {
+            return fail(std::move(warm.error()));
+        }
+    }
+    return plan;
+}
+
 Result<void> RunSteps::one_algorithm(const scenarios::AlgorithmSpec& spec) {
     const std::string& algorithm = spec.label;
     const scenarios::Plan& plan = context_.session.plan();
     const scenarios::IterationCounts& counts = plan.workload.iterations;
     const NicSlowdowns healthy = no_damage(plan.cluster);
     warmups_ = 0;
-    Result<PreparedPlan> steady = context_.session.prepare(
-        spec_for({spec.name, spec.options}, plan_topology(plan.cluster, healthy, healthy_goodput_)));
+    Result<PreparedPlan> steady = steady_plan(spec);
     if (!steady && steady.error().kind() == ErrorKind::kInput) {
         no_plan(algorithm, steady.error());
         return {};
@@ -118,21 +143,33 @@ Result<void> RunSteps::one_algorithm(const scenarios::AlgorithmSpec& spec) {
         return done;
     }
     if (!plan.faults.empty() && counts.degraded > 0) {
-        FaultDriver faults(context_.session, context_.recorder, context_.run, algorithm);
-        done = degraded_phase(spec, *steady, faults);
-        if (!done) {
-            context_.session.agents().begin_teardown();
-        }
-        // Whatever happened: the faults end here. The first error is the one that is told.
-        Result<void> reverted = faults.revert_all();
-        if (done) {
-            done = std::move(reverted);
-        }
+        done = with_faults(spec, *steady);
+    }
+    if (done && ranks_broken_) {
+        steady = renew_ranks(spec);
+        done = steady ? Result<void>() : fail(std::move(steady.error()));
     }
     if (done) {
         done = store_bounds(algorithm, Phase::kRecovered, healthy);
     }
     return done ? iterations(algorithm, Phase::kRecovered, *steady, counts.recovered, nullptr) : std::move(done);
+}
+
+Result<void> RunSteps::with_faults(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady) {
+    FaultDriver faults(context_.session, context_.recorder, context_.run, spec.label);
+    Result<void> done = degraded_phase(spec, steady, faults);
+    if (!done) {
+        context_.session.agents().begin_teardown();
+    }
+    // Whatever happened: the faults end here. The first error is the one that is told.
+    Result<void> reverted = faults.revert_all();
+    ranks_broken_ = ranks_broken_ || faults.rank_killed();
+    return done ? std::move(reverted) : std::move(done);
+}
+
+bool RunSteps::is_expected(const std::string& algorithm, Phase phase, const Error& error) const {
+    return phase == Phase::kDegraded && error.kind() == ErrorKind::kOutcome &&
+           context_.session.plan().expects_error(algorithm);
 }
 
 void RunSteps::no_plan(const std::string& algorithm, const Error& why) {
@@ -252,39 +289,52 @@ Result<Goodputs> RunSteps::probe_capped(const FaultDriver& faults, const std::ve
 
 Result<NicSlowdowns> RunSteps::measure_damage(FaultDriver& faults) {
     NicSlowdowns damage = no_damage(cluster());
-    std::vector<std::uint64_t> dead(damage.size());
+    std::vector<std::uint64_t> unusable(damage.size()); // for a probe
     for (std::size_t host = 0; host < damage.size(); ++host) {
         for (std::size_t nic = 0; nic < damage[host].size(); ++nic) {
-            const bool is_dead = faults.nic_dead(static_cast<std::int32_t>(host), static_cast<std::int32_t>(nic));
-            damage[host][nic].dead = is_dead;
-            dead[host] |= std::uint64_t{is_dead ? 1U : 0U} << nic;
+            const NicPlight plight = faults.plight_of(static_cast<std::int32_t>(host), static_cast<std::int32_t>(nic));
+            damage[host][nic].dead = plight.dead;
+            damage[host][nic].cut_off = plight.cut_off;
+            damage[host][nic].leaves_through = plight.reroute;
+            unusable[host] |= std::uint64_t{plight.dead || plight.cut_off ? 1U : 0U} << nic;
         }
     }
-    if (!faults.cap_in_force()) {
-        return damage;
-    }
-    Result<Goodputs> ports = probe_capped(faults, dead);
-    if (!ports) {
-        return fail(std::move(ports.error()));
-    }
-    if (Result<void> stored = faults.record_goodput(*ports); !stored) {
-        return fail(std::move(stored.error()));
-    }
-    for (std::size_t host = 0; host < damage.size(); ++host) {
-        for (std::size_t nic = 0; nic < damage[host].size(); ++nic) {
-            const PortGoodput& port = (*ports)[host][nic];
-            const auto capped = [&](Direction direction) {
-                return faults.nic_capped(static_cast<std::int32_t>(host), static_cast<std::int32_t>(nic), direction);
-            };
-            if (capped(Direction::kSend)) {
-                damage[host][nic].send = to_slowdown(healthy_goodput_, port.send);
-            }
-            if (capped(Direction::kReceive)) {
-                damage[host][nic].receive = to_slowdown(healthy_goodput_, port.receive);
-            }
+    if (faults.cap_in_force()) {
+        Result<Goodputs> ports = probe_capped(faults, unusable);
+        if (!ports) {
+            return fail(std::move(ports.error()));
         }
+        if (Result<void> stored = faults.record_goodput(*ports); !stored) {
+            return fail(std::move(stored.error()));
+        }
+        add_caps(faults, *ports, damage);
     }
+    add_reroutes(damage);
     return damage;
+}
+
+void RunSteps::add_caps(const FaultDriver& faults, const Goodputs& ports, NicSlowdowns& damage) const {
+    for (std::size_t host = 0; host < damage.size(); ++host) {
+        for (std::size_t nic = 0; nic < damage[host].size(); ++nic) {
+            const auto host_number = static_cast<std::int32_t>(host);
+            const auto nic_number = static_cast<std::int32_t>(nic);
+            const PortGoodput& port = ports[host][nic];
+            const auto slowdown = [&](Direction direction, BitRate measured) {
+                // Where packets are lost or take another way a probe sees less than the cap leaves, and a bound made of
+                // that would not be one.
+                return faults.packets_disturbed(host_number, nic_number)
+                           ? Rational(cluster().rate.bits_per_s(),
+                                      faults.wanted_rate(host_number, nic_number, direction).bits_per_s())
+                           : to_slowdown(healthy_goodput_, measured);
+            };
+            if (faults.nic_capped(host_number, nic_number, Direction::kSend)) {
+                damage[host][nic].send = slowdown(Direction::kSend, port.send);
+            }
+            if (faults.nic_capped(host_number, nic_number, Direction::kReceive)) {
+                damage[host][nic].receive = slowdown(Direction::kReceive, port.receive);
+            }
+        }
+    }
 }
 
 Result<void> RunSteps::iterations(const std::string& algorithm, Phase phase, const PreparedPlan& plan,
@@ -292,6 +342,12 @@ Result<void> RunSteps::iterations(const std::string& algorithm, Phase phase, con
     for (std::int32_t i = 1; i <= count; ++i) {
         warmups_ += phase == Phase::kWarmup ? 1 : 0;
         Result<Nanoseconds> time = iterate(algorithm, to_string(phase), i, plan, faults);
+        if (!time && is_expected(algorithm, phase, time.error())) {
+            ranks_broken_ = true;
+            event("expected_error", time.error().to_line());
+            context_.progress.note(fmt::format("as expected: {}", time.error().to_line()));
+            return {};
+        }
         if (!time) {
             return fail(std::move(time.error()));
         }
@@ -308,12 +364,11 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
                              .phase = std::string(phase),
                              .iteration = iteration,
                              .schedule = plan.schedule,
+                             .started_at = monotonic_now().count(),
                              .expected_digest = context_.expected_digest};
     const auto on_start = [&](Nanoseconds started_at) {
         row.started_at = started_at.count();
-        if (faults != nullptr) {
-            faults->arm_timed_faults(iteration, started_at);
-        }
+        return faults != nullptr ? faults->arm_timed_faults(iteration, started_at) : Lateness();
     };
     Result<IterationOutcome> outcome =
         context_.session.iterate(plan, context_.session.plan().workload.iteration_timeout, on_start);
@@ -342,6 +397,7 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
                 std::move(outcome.error()).during(fmt::format("{} {} iteration {}", algorithm, phase, iteration)));
         }
         row.error = outcome.error().to_line();
+        row.duration_ns = monotonic_now().count() - row.started_at; // until the error was known
     }
     Result<std::int64_t> stored = context_.recorder.add_iteration(row, ranks);
     if (!stored) {
@@ -351,7 +407,11 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
         return fail(std::move(outcome.error()).during(fmt::format("{} {} iteration {}", algorithm, phase, iteration)));
     }
     if (faults != nullptr) {
-        if (Result<void> settled = faults->settle_timed_faults(); !settled) {
+        Result<void> settled = faults->record_lateness(iteration, *outcome);
+        if (settled) {
+            settled = faults->settle_timed_faults();
+        }
+        if (!settled) {
             return fail(std::move(settled.error()));
         }
     }

@@ -41,7 +41,10 @@ private:
     [[nodiscard]] Result<Nanoseconds> warm_up(const std::string& algorithm, const PreparedPlan& plan,
                                               collective::Lane& warm_lanes);
     [[nodiscard]] Result<PreparedPlan> degraded_plan(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady);
+    /// The degraded phase, with all faults of it undone at its end.
+    [[nodiscard]] Result<void> with_faults(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady);
     [[nodiscard]] Result<NicSlowdowns> measure_damage(FaultDriver& faults);
+    void add_caps(const FaultDriver& faults, const Goodputs& ports, NicSlowdowns& damage) const;
     [[nodiscard]] Result<Goodputs> probe_capped(const FaultDriver& faults, const std::vector<std::uint64_t>& dead);
     [[nodiscard]] Result<void> iterations(const std::string& algorithm, scenarios::Phase phase,
                                           const PreparedPlan& plan, std::int32_t count, FaultDriver* faults);
@@ -51,6 +54,13 @@ private:
     [[nodiscard]] Result<void> store_bounds(const std::string& algorithm, scenarios::Phase phase,
                                             const NicSlowdowns& damage);
     [[nodiscard]] const scenarios::ClusterSpec& cluster() const { return context_.session.plan().cluster; }
+    /// Starts the ranks anew after a phase that broke them, with their connections warm. Gives the steady plan as the
+    /// new ranks know it.
+    [[nodiscard]] Result<PreparedPlan> renew_ranks(const scenarios::AlgorithmSpec& spec);
+    /// The plan for the healthy cluster.
+    [[nodiscard]] Result<PreparedPlan> steady_plan(const scenarios::AlgorithmSpec& spec);
+    /// Whether the Error is what the scenario expects of the degraded phase; the phase ends with it then.
+    [[nodiscard]] bool is_expected(const std::string& algorithm, scenarios::Phase phase, const Error& error) const;
     /// An algorithm has no schedule for the cluster as it is. That is a finding, not a failure: the phase stays empty,
     /// which is inconclusive, and the next algorithm has its turn.
     void no_plan(const std::string& algorithm, const Error& why);
@@ -58,9 +68,10 @@ private:
 
     Context context_;
     Goodputs healthy_ports_;
-    BitRate healthy_goodput_;  ///< of the fastest healthy NIC: bounds never claim more than is proven
-    NicSlowdowns damage_;      ///< measured while the faults of the present algorithm are in force
-    std::int32_t warmups_ = 0; ///< warm-up iterations of the present algorithm so far
+    BitRate healthy_goodput_;   ///< of the fastest healthy NIC: bounds never claim more than is proven
+    NicSlowdowns damage_;       ///< measured while the faults of the present algorithm are in force
+    std::int32_t warmups_ = 0;  ///< warm-up iterations of the present algorithm so far
+    bool ranks_broken_ = false; ///< an iteration failed, or a rank was killed: they can do nothing more
 };
 
 } // namespace railbreak::controller

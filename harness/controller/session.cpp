@@ -233,6 +233,10 @@ Result<void> Session::record_cluster(record::Recorder& recorder, std::int64_t ru
             return stored;
         }
     }
+    return record_ranks(recorder, run);
+}
+
+Result<void> Session::record_ranks(record::Recorder& recorder, std::int64_t run) {
     for (std::int32_t rank = 0; rank < plan_.cluster.ranks(); ++rank) {
         const std::int64_t pid = rank_pids_.at(static_cast<std::size_t>(rank));
         if (Result<void> stored = recorder.add_rank({.run = run, .rank = rank, .host = host_of(rank), .pid = pid});
@@ -241,6 +245,22 @@ Result<void> Session::record_cluster(record::Recorder& recorder, std::int64_t ru
         }
     }
     return {};
+}
+
+Result<void> Session::restart_ranks(record::Recorder& recorder, std::int64_t run) {
+    Result<std::vector<Json>> ended = agents_->call_all(
+        "end_ranks", [](std::int32_t) { return Json::object(); }, Deadline::after(kStartTimeout));
+    if (!ended) {
+        return fail(std::move(ended.error()).during("ending the ranks"));
+    }
+    rank_pids_.clear();
+    peers_ = Json::array();
+    Result<void> started = start_ranks();
+    return started ? record_ranks(recorder, run) : fail(std::move(started.error()).during("starting the ranks anew"));
+}
+
+std::string Session::address(std::int32_t host, std::int32_t nic) const {
+    return lab_->hosts().at(static_cast<std::size_t>(host)).nics.at(static_cast<std::size_t>(nic)).address;
 }
 
 record::NicRow Session::nic_row(std::int32_t host, std::int32_t nic, const PortGoodput& port, std::int64_t run) const {
@@ -283,33 +303,46 @@ Result<PreparedPlan> Session::prepare(const agent::PlanSpec& spec) {
 }
 
 Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds timeout,
-                                          const std::function<void(Nanoseconds)>& on_start) {
+                                          const std::function<Lateness(Nanoseconds)>& on_start) {
     Result<std::vector<Json>> filled = call_ranks(
         "rank.fill", [](std::int32_t) { return Json::object(); }, Deadline::after(kStartTimeout));
     if (!filled) {
         return fail(std::move(filled.error()));
     }
-    on_start(monotonic_now());
-    const Json params{{"plan_id", plan.id}, {"timeout_ns", timeout.count()}};
+    const Lateness late = on_start(monotonic_now());
+    const auto params = [&](std::int32_t rank) {
+        Json one{{"plan_id", plan.id}, {"timeout_ns", timeout.count()}};
+        if (const auto found = late.find(rank); found != late.end()) {
+            one["late_ns"] = found->second.count();
+        }
+        return one;
+    };
     // The ranks keep the timeout themselves and name the stalled step; the controller waits a little longer.
-    Result<std::vector<Json>> replies = call_ranks(
-        "rank.run", [&](std::int32_t) { return Json(params); }, Deadline::after(timeout + std::chrono::seconds(5)));
+    Result<std::vector<Json>> replies =
+        call_ranks("rank.run", params, Deadline::after(timeout + std::chrono::seconds(5)));
     if (!replies) {
         return fail(std::move(replies.error()));
     }
+    return outcome_from(*replies);
+}
+
+Result<IterationOutcome> Session::outcome_from(const std::vector<Json>& replies) {
     IterationOutcome outcome;
     outcome.started_at = Nanoseconds::max();
     Nanoseconds ended_at = Nanoseconds::min();
     for (std::int32_t rank = 0; rank < plan_.cluster.ranks(); ++rank) {
-        const Json& reply = (*replies)[static_cast<std::size_t>(rank)];
+        const Json& reply = replies[static_cast<std::size_t>(rank)];
+        const Result<std::int64_t> called = launch::field<std::int64_t>(reply, "called_at");
         const Result<std::int64_t> started = launch::field<std::int64_t>(reply, "started_at");
         const Result<std::int64_t> ended = launch::field<std::int64_t>(reply, "ended_at");
-        if (!started || !ended) {
-            return fail(Error(started ? ended.error() : started.error()));
+        if (!called || !started || !ended) {
+            return fail(Error(!called ? called.error() : !started ? started.error() : ended.error()));
         }
-        RankOutcome one{to_controller_clock(host_of(rank), Nanoseconds(*started)),
+        RankOutcome one{to_controller_clock(host_of(rank), Nanoseconds(*called)),
+                        to_controller_clock(host_of(rank), Nanoseconds(*started)),
                         to_controller_clock(host_of(rank), Nanoseconds(*ended)),
-                        reply.value("bytes_sent", std::int64_t{0}), reply.value("bytes_received", std::int64_t{0}),
+                        reply.value("bytes_sent", std::int64_t{0}),
+                        reply.value("bytes_received", std::int64_t{0}),
                         reply.value("digest", "")};
         outcome.started_at = std::min(outcome.started_at, one.started_at);
         ended_at = std::max(ended_at, one.ended_at);

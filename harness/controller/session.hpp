@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +38,7 @@ struct PreparedPlan {
 
 /// One rank's part of one iteration, on the controller's clock.
 struct RankOutcome {
+    Nanoseconds called_at{0}; ///< when it was told to begin
     Nanoseconds started_at{0};
     Nanoseconds ended_at{0};
     std::int64_t bytes_sent = 0;
@@ -49,6 +52,9 @@ struct IterationOutcome {
     Nanoseconds duration{0};   ///< latest end - earliest start
     std::vector<RankOutcome> ranks;
 };
+
+/// By how much ranks are to begin late, by their number over all hosts.
+using Lateness = std::map<std::int32_t, Nanoseconds>;
 
 /// See the file comment. Single-threaded; its destructor tears the cluster down as far as close() did not.
 class Session {
@@ -67,9 +73,12 @@ public:
 
     /// Has every rank make the plan and connect to the peers it needs.
     [[nodiscard]] Result<PreparedPlan> prepare(const agent::PlanSpec& spec);
-    /// Fills every rank's vector, then runs the plan once. `on_start` is called when every rank is ready to start.
+    /// Fills every rank's vector, then runs the plan once. `on_start` is called when every rank is ready to start, and
+    /// says which of them are to do so late. An Error of a rank carries its host as the fact "host".
     [[nodiscard]] Result<IterationOutcome> iterate(const PreparedPlan& plan, Nanoseconds timeout,
-                                                   const std::function<void(Nanoseconds started_at)>& on_start);
+                                                   const std::function<Lateness(Nanoseconds started_at)>& on_start);
+    /// Ends every rank, whatever it is doing, and starts new ones, which know no plan and have no connections yet.
+    [[nodiscard]] Result<void> restart_ranks(record::Recorder& recorder, std::int64_t run);
     /// Measures every NIC of every host with plain flows, each to the same NIC of the host `shift` further on (modulo
     /// the hosts, not 0), about `span` long at the rate of the slowest NIC (which the caller knows). A flow tells of
     /// the NIC it leaves and of the one it reaches: whoever knows that two NICs in a row are slow asks again with
@@ -87,6 +96,8 @@ public:
     /// The database's row of a NIC of a host, with its measured goodput.
     [[nodiscard]] record::NicRow nic_row(std::int32_t host, std::int32_t nic, const PortGoodput& port,
                                          std::int64_t run) const;
+    /// Address of a NIC on the data plane.
+    [[nodiscard]] std::string address(std::int32_t host, std::int32_t nic) const;
     /// A host's monotonic time as the controller's.
     [[nodiscard]] Nanoseconds to_controller_clock(std::int32_t host, Nanoseconds there);
 
@@ -97,6 +108,8 @@ private:
     [[nodiscard]] Result<void> start_ranks();
     [[nodiscard]] Result<void> open_ranks();
     [[nodiscard]] Result<void> record_cluster(record::Recorder& recorder, std::int64_t run);
+    [[nodiscard]] Result<void> record_ranks(record::Recorder& recorder, std::int64_t run);
+    [[nodiscard]] Result<IterationOutcome> outcome_from(const std::vector<launch::Json>& replies);
     /// One request to every rank, as AgentPool::call_all() to every host; the replies in the order of the ranks.
     [[nodiscard]] Result<std::vector<launch::Json>>
     call_ranks(std::string_view method, const std::function<launch::Json(std::int32_t rank)>& params,

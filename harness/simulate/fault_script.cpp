@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/controller/fault_order.hpp"
+
 namespace railbreak::simulate {
 
 using collective::RateChange;
@@ -24,6 +26,11 @@ struct SideRates {
     bool operator==(const SideRates&) const = default;
 };
 
+/// Whether the fault changes the rate of a NIC.
+bool acts_on_rates(const PlannedFault& fault) {
+    return fault.kind == FaultKind::kCap || fault.kind == FaultKind::kLinkDown || fault.kind == FaultKind::kBlackhole;
+}
+
 struct Acting {
     const PlannedFault& fault;
     Span span;
@@ -36,7 +43,7 @@ SideRates rates_at(const std::vector<Acting>& faults, Nanoseconds time, BitRate 
         if (!acting.at(time)) {
             continue;
         }
-        if (acting.fault.kind == FaultKind::kLinkDown) {
+        if (acting.fault.kind != FaultKind::kCap) {
             return {0, 0};
         }
         const double left =
@@ -58,6 +65,22 @@ Rational slowdown(BitRate healthy, BitRate capped) {
 
 } // namespace
 
+Result<void> check_playable(const scenarios::Plan& plan) {
+    for (const PlannedFault& fault : plan.faults) {
+        if (acts_on_rates(fault) || fault.kind == FaultKind::kLate || is_off(fault)) {
+            continue;
+        }
+        return fail(Error(ErrorKind::kRefused, fmt::format("the simulator cannot play fault \"{}\": a {} is beyond a "
+                                                           "model of port rates and of when ranks begin",
+                                                           fault.name, to_string(fault.kind)))
+                        .with("fault", fault.name)
+                        .with("kind", std::string(to_string(fault.kind)))
+                        .advise("railbreak run makes it in the lab; the simulator plays cap, link_down, flap, "
+                                "blackhole and late"));
+    }
+    return {};
+}
+
 std::optional<Span> acts_in(const PlannedFault& fault, std::int32_t iteration) {
     if (!fault.at_iteration) {
         return Span{};
@@ -65,13 +88,27 @@ std::optional<Span> acts_in(const PlannedFault& fault, std::int32_t iteration) {
     if (*fault.at_iteration != iteration) {
         return std::nullopt;
     }
-    return Span{fault.offset, fault.offset + fault.duration.value_or(Nanoseconds::zero())};
+    const Nanoseconds length = fault.kind == FaultKind::kLate ? fault.strength.late : Nanoseconds::zero();
+    return Span{fault.offset, fault.offset + fault.duration.value_or(length)};
+}
+
+std::vector<Nanoseconds> rank_starts(const scenarios::Plan& plan, std::int32_t iteration) {
+    std::vector<Nanoseconds> starts;
+    for (const PlannedFault& fault : plan.faults) {
+        if (fault.kind != FaultKind::kLate || iteration == 0 || !acts_in(fault, iteration)) {
+            continue;
+        }
+        starts.resize(static_cast<std::size_t>(plan.cluster.ranks()), Nanoseconds::zero());
+        const std::int32_t rank = fault.host * plan.cluster.ranks_per_host + fault.rank;
+        starts.at(static_cast<std::size_t>(rank)) = fault.strength.late;
+    }
+    return starts;
 }
 
 std::vector<RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t iteration) {
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Acting>> by_nic;
     for (const PlannedFault& fault : plan.faults) {
-        if (const std::optional<Span> span = acts_in(fault, iteration)) {
+        if (const std::optional<Span> span = acts_in(fault, iteration); span && acts_on_rates(fault)) {
             by_nic[{fault.host, fault.nic}].push_back({fault, *span});
         }
     }
@@ -99,12 +136,12 @@ std::vector<RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t i
 controller::NicSlowdowns phase_damage(const scenarios::Plan& plan) {
     controller::NicSlowdowns damage = controller::no_damage(plan.cluster);
     for (const PlannedFault& fault : plan.faults) {
-        if (fault.at_iteration) {
+        if (fault.at_iteration || !acts_on_rates(fault)) {
             continue;
         }
         controller::NicSlowdown& nic =
             damage.at(static_cast<std::size_t>(fault.host)).at(static_cast<std::size_t>(fault.nic));
-        if (fault.kind == FaultKind::kLinkDown) {
+        if (fault.kind != FaultKind::kCap) {
             nic.dead = plan.cluster.nics_per_host > 1; // without another NIC there is nothing to plan round it with
             continue;
         }
@@ -121,12 +158,7 @@ controller::NicSlowdowns phase_damage(const scenarios::Plan& plan) {
 
 record::InjectionRow injection_row(const scenarios::Plan& plan, const PlannedFault& fault, BitRate goodput,
                                    Nanoseconds from, Nanoseconds until) {
-    record::InjectionRow row;
-    row.fault = fault.id;
-    row.name = fault.name;
-    row.kind = to_string(fault.kind);
-    row.host = fault.host;
-    row.nic = fault.nic;
+    record::InjectionRow row = controller::injection_row(fault, plan.cluster);
     row.ordered_at = row.applied_at = row.observed_at = from.count();
     row.reverted_at = row.restored_at = until.count();
     row.mechanism = "simulated";
@@ -134,8 +166,6 @@ record::InjectionRow injection_row(const scenarios::Plan& plan, const PlannedFau
     row.data_path = "simulated flows";
     row.observation_json = "{}";
     if (fault.kind == FaultKind::kCap) {
-        row.direction = to_string(fault.direction);
-        row.wanted_rate_bits_per_s = static_cast<std::int64_t>(fault.rate.bits_per_s());
         const auto left = std::llround(static_cast<double>(goodput.bits_per_s()) /
                                        to_double(slowdown(plan.cluster.rate, fault.rate)));
         row.measured_send_bits_per_s = fault.direction != Direction::kReceive ? left : 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/units.hpp"
 #include "collective/simulate/simulate.hpp"
 #include "harness/controller/damage.hpp"
@@ -13,6 +14,10 @@
 #include "scenarios/model.hpp"
 
 namespace railbreak::simulate {
+
+/// Refuses (kRefused, naming the fault) a plan with a fault that the model cannot play: it knows the rates of ports and
+/// when ranks begin, but no packets, no processes and no disks.
+[[nodiscard]] Result<void> check_playable(const scenarios::Plan& plan);
 
 /// The time during which a fault acts within an iteration, from the iteration's start.
 struct Span {
@@ -24,8 +29,12 @@ struct Span {
 /// its offset if that is its iteration, else not at all. 0 stands for an iteration that no timed fault hits.
 [[nodiscard]] std::optional<Span> acts_in(const scenarios::PlannedFault& fault, std::int32_t iteration);
 
+/// When each rank begins degraded iteration `iteration`; empty when all begin at once. 0: as in acts_in().
+[[nodiscard]] std::vector<Nanoseconds> rank_starts(const scenarios::Plan& plan, std::int32_t iteration);
+
 /// The rates of the NICs in degraded iteration `iteration`, in order of time. Of several caps on one side of a NIC the
-/// lowest acts; a link that is down moves nothing in either direction.
+/// lowest acts; a link that is down moves nothing in either direction, nor does a NIC that drops what passes in one of
+/// them: what the other side never acknowledges is not sent for long.
 [[nodiscard]] std::vector<collective::RateChange> rate_changes(const scenarios::Plan& plan, std::int32_t iteration);
 
 /// What the faults that last for the whole degraded phase do to each NIC: what plans are made for.

@@ -164,6 +164,10 @@ Result<void> Play::degraded_iterations(const std::string& algorithm, Prepared& p
         const Result<Nanoseconds> time =
             iterate(algorithm, to_string(Phase::kDegraded), i, prepared, Damage::kPhaseFaults);
         Result<void> stored = record_timed_faults(algorithm, i, started_at, now_ - started_at);
+        if (!time && time.error().kind() == ErrorKind::kOutcome && context_.plan.expects_error(algorithm)) {
+            event("expected_error", fmt::format("{}: {}", algorithm, time.error().to_line()));
+            return stored; // the phase ends with it
+        }
         if (!time) {
             return tl::unexpected(time.error());
         }
@@ -258,9 +262,14 @@ Result<void> Play::healthy_iterations(const std::string& algorithm, Phase phase,
 
 Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std::int32_t iteration) {
     const std::vector<scenarios::PlannedFault>& faults = context_.plan.faults;
-    const bool hit = damage != Damage::kNone && std::any_of(faults.begin(), faults.end(), [&](const auto& fault) {
-                         return fault.at_iteration && fault.at_iteration == iteration;
-                     });
+    std::vector<Nanoseconds> starts;
+    if (damage != Damage::kNone) {
+        starts = rank_starts(context_.plan, iteration);
+    }
+    const bool timed = std::any_of(faults.begin(), faults.end(), [&](const auto& fault) {
+        return fault.at_iteration && fault.at_iteration == iteration;
+    });
+    const bool hit = damage != Damage::kNone && (timed || !starts.empty());
     std::optional<SimulationResult>& known = damage == Damage::kNone ? prepared.healthy : prepared.damaged;
     if (known && !hit) {
         return *known;
@@ -274,6 +283,7 @@ Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std:
                                           .flow_latency = context_.options.flow_latency};
     if (damage != Damage::kNone) {
         options.timeline = rate_changes(context_.plan, iteration);
+        options.rank_start = std::move(starts);
     }
     Result<SimulationResult> result = collective::simulate(*prepared.schedule, options);
     if (result && !hit) {
@@ -316,6 +326,7 @@ Result<Nanoseconds> Play::iterate(const std::string& algorithm, std::string_view
     } else {
         row.error = result.error().to_line();
         row.correct = false;
+        row.duration_ns = limit.count();
     }
     if (Result<std::int64_t> stored = context_.recorder.add_iteration(row, ranks); !stored) {
         return fail(std::move(stored.error()));
@@ -330,7 +341,7 @@ Result<Nanoseconds> Play::iterate(const std::string& algorithm, std::string_view
 
 Result<void> Play::record_phase_faults(const std::string& algorithm, Nanoseconds from) {
     for (const scenarios::PlannedFault& fault : context_.plan.faults) {
-        if (fault.at_iteration) {
+        if (fault.at_iteration || is_off(fault)) {
             continue;
         }
         record::InjectionRow row = injection_row(context_.plan, fault, goodput_, from, now_);
@@ -348,7 +359,7 @@ Result<void> Play::record_timed_faults(const std::string& algorithm, std::int32_
                                        Nanoseconds took) {
     for (const scenarios::PlannedFault& fault : context_.plan.faults) {
         const std::optional<Span> span = acts_in(fault, iteration);
-        if (!fault.at_iteration || !span) {
+        if (!fault.at_iteration || !span || is_off(fault)) {
             continue;
         }
         const Nanoseconds until = started_at + span->until.value_or(took);

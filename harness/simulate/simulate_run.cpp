@@ -14,6 +14,7 @@
 #include "harness/record/location.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
+#include "harness/simulate/fault_script.hpp"
 #include "harness/simulate/play.hpp"
 #include "scenarios/plan.hpp"
 
@@ -44,6 +45,9 @@ Result<Run> begin(const scenarios::Scenario& scenario, const SimulateOptions& op
     Result<scenarios::Plan> plan = scenarios::expand(scenario, options.seed);
     if (!plan) {
         return fail(std::move(plan.error()));
+    }
+    if (Result<void> playable = check_playable(*plan); !playable) {
+        return fail(std::move(playable.error()));
     }
     Result<record::Recorder> recorder = record::Recorder::open(options.database);
     if (!recorder) {

@@ -90,7 +90,7 @@ TEST(Failure, ATimeOutNamesTheStalledStep) {
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().kind(), ErrorKind::kOutcome);
     EXPECT_THAT(result.error().message(), HasSubstr("rank 0 stalled in half"));
-    EXPECT_THAT(result.error().message(), HasSubstr("lane 0 receive step 1 of 2 (reduce-scatter, from rank 1)"));
+    EXPECT_THAT(result.error().message(), HasSubstr("lane 0 receive step 1 of 2 (reduce-scatter, from rank 1, NIC 0)"));
     EXPECT_THAT(result.error().message(), HasSubstr("100 of 240 bytes"));
     EXPECT_THAT(result.error().message(), HasSubstr("lane 0 send step 0 of 1"));
     EXPECT_THAT(result.error().message(), HasSubstr("waits for data to forward"));
