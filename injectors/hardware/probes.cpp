@@ -228,8 +228,9 @@ HardwareMechanism probe_ib(const Context& context, const std::vector<RdmaDevice>
 }
 
 HardwareMechanism probe_queue_pairs(const Context& context, const std::vector<RdmaDevice>& devices) {
-    auto made = mechanism("qp_error", {"link_down"}, "the RDMA connections of one process", context.inputs.nic,
-                          "messages only");
+    auto made =
+        mechanism("qp_error", {"link_down"}, "the RDMA connections of one process", context.inputs.nic,
+                  "on software RoCE (in a virtual machine): another process's queue pair, flushed and read back");
     for (const RdmaDevice& device : devices) {
         if (device.verbs_node.empty()) {
             continue;
@@ -239,7 +240,10 @@ HardwareMechanism probe_queue_pairs(const Context& context, const std::vector<Rd
         if (::access(node.c_str(), R_OK | W_OK) != 0) {
             return missing(made, fmt::format("access to {}", node), "a member of the group rdma, or root");
         }
-        return unproven(made, "that this driver takes a QP to the error state from outside");
+        // Of the devices without a PCI function, only rxe was tried.
+        const bool software_roce = device.pci_address.empty();
+        return software_roce ? available(made)
+                             : unproven(made, "that this driver takes a queue pair to the error state from outside");
     }
     return missing(made, devices.empty() ? "an RDMA device of this interface" : "a verbs node of the RDMA device",
                    devices.empty() ? "for software RoCE: load rdma_rxe and add a link" : "load the module ib_uverbs");
