@@ -167,9 +167,8 @@ void probe_vfs(const Context& context, std::vector<HardwareMechanism>& list) {
 }
 
 HardwareMechanism probe_link_modes(const Context& context) {
-    auto made =
-        mechanism("link_modes", {"cap", "link_down"}, "all traffic of the port, RoCE included", context.inputs.nic,
-                  "on a real e1000e (in a virtual machine): narrowed, read back, restored; recorded answers");
+    auto made = mechanism("link_modes", {"cap"}, "all traffic of the port, RoCE included", context.inputs.nic,
+                          "on an emulated e1000e: set narrowed, link trained anew, set restored; recorded answers");
     const auto ethtool = find_family(context.inputs.generic, "ethtool");
     if (!ethtool) {
         return missing(made, ethtool.error().message(), "Linux 5.6 with CONFIG_ETHTOOL_NETLINK");
@@ -196,18 +195,19 @@ HardwareMechanism probe_link_modes(const Context& context) {
     if (auto refused = without_net_admin(made, context.inputs.privileges, false)) {
         return *refused;
     }
-    return context.driver == "e1000e"
-               ? available(made)
-               : unproven(made, "that this port and its partner train at a lower speed and come back");
+    return unproven(made, "that this port and its partner train at a lower speed and come back");
 }
 
 /// The InfiniBand port of the NIC's RDMA device, and access to its nodes.
 HardwareMechanism probe_ib(const Context& context, const std::vector<RdmaDevice>& devices) {
     auto made = mechanism("ib_port", {"link_down", "cap"}, "all traffic of the InfiniBand port", context.inputs.nic,
                           "packets against libibmad's fields; disable, width and speed against a simulated fabric");
+    // Where one function has several ports, the interface tells its own, counted from 0.
+    const std::uint64_t own =
+        1 + context.inputs.sysfs.read_number(fmt::format("class/net/{}/dev_port", context.inputs.nic)).value_or(0);
     for (const RdmaDevice& device : devices) {
         for (const RdmaPort& port : device.ports) {
-            if (port.link_layer != "InfiniBand") {
+            if (port.link_layer != "InfiniBand" || (device.ports.size() > 1 && port.number != own)) {
                 continue;
             }
             made.device = fmt::format("{} port {}", device.name, port.number);
@@ -251,8 +251,8 @@ HardwareMechanism probe_queue_pairs(const Context& context, const std::vector<Rd
 
 HardwareMechanism probe_pci_remove(const Context& context) {
     auto made = mechanism("pci_remove", {"link_down"}, "everything on the PCI function", context.inputs.nic,
-                          "on a real e1000e (in a virtual machine): removed, rescanned, found again; rules on trees of "
-                          "files");
+                          "on an emulated e1000e below a PCIe port: removed, rescanned, found again; rules on trees "
+                          "of files");
     if (!context.function) {
         return missing(made, context.function.error().message());
     }

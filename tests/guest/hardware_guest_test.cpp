@@ -113,6 +113,9 @@ TEST_F(GuestNic, LinkModesAreNarrowedAndPutBack) {
     std::printf("narrowed: %s\n", to_line(narrowed).c_str());
     EXPECT_EQ(advertised(narrowed), narrowed_to(former, mbit(100)).value_or(std::vector<std::uint32_t>{}));
     EXPECT_NE(advertised(narrowed), advertised(former));
+    // The link trains anew; the emulated NIC does so at its only speed, whatever it advertises.
+    EXPECT_EQ(narrowed.speed, std::nullopt);
+    ASSERT_TRUE(reaches(mbit(1000)));
     ASSERT_TRUE(done(restore_link_modes(*generic_, ethtool(), kNic, former)));
     EXPECT_TRUE(reaches(mbit(1000)));
     std::printf("restored: %s\n", to_line(modes()).c_str());
@@ -177,8 +180,8 @@ TEST_F(GuestNic, TheProbesSayWhatIsThere) {
     for (const HardwareMechanism& each : *list) {
         std::printf("%-15s %-11s %s%s%s\n", each.name.c_str(), std::string(to_string(each.availability)).c_str(),
                     each.device.c_str(), each.missing.empty() ? "" : ": ", each.missing.c_str());
-        const bool there = each.name == "link_modes" || each.name == "pci_remove";
-        EXPECT_EQ(each.availability == Availability::kAvailable, there) << each.name;
+        EXPECT_EQ(each.availability == Availability::kAvailable, each.name == "pci_remove") << each.name;
+        EXPECT_EQ(each.availability == Availability::kUnproven, each.name == "link_modes") << each.name;
     }
 }
 

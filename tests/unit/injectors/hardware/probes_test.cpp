@@ -125,6 +125,16 @@ TEST_F(Probes, AnInfiniBandNicIsSeen) {
     EXPECT_NE(find(probe(tree.sysfs(), kRoot), "vf_rate").how_to_get.find("up to 8"), std::string::npos);
 }
 
+TEST_F(Probes, OfSeveralPortsTheInterfacesOwnIsTaken) {
+    SysfsTree tree;
+    add_rdma(tree);
+    tree.file("class/infiniband/mlx5_0/ports/2/link_layer", "InfiniBand");
+    tree.file("devices/pci0000:00/0000:00:01.0/0000:01:00.0/net/nic0/dev_port", "1");
+    EXPECT_EQ(find(probe(tree.sysfs(), kRoot), "ib_port").device, "mlx5_0 port 2");
+    tree.file("devices/pci0000:00/0000:00:01.0/0000:01:00.0/net/nic0/dev_port", "0");
+    EXPECT_EQ(find(probe(tree.sysfs(), kRoot), "ib_port").device, "mlx5_0 port 1");
+}
+
 TEST_F(Probes, ANodeThatIsMissingIsNamed) {
     SysfsTree tree;
     add_rdma(tree);
