@@ -35,7 +35,8 @@ void Engines::load(QueueNumber queue) {
         if (here.head.slice.count < 0 || here.head.peer < 0 || here.head.peer >= ranks_ ||
             here.head.peer == here.rank) {
             if (!broken_) {
-                broken_.emplace(ErrorKind::kInput, fmt::format("{}: no such flow is possible", describe(queue)));
+                broken_.emplace(ErrorKind::kInput,
+                                fmt::format("{}: no such flow is possible", describe(here, receive)));
             }
             here.open = false;
         }
@@ -52,7 +53,7 @@ void Engines::open(Rank rank) {
     }
     for (Lane lane = 0; lane < lanes_; ++lane) {
         look_.push_back(number(rank, lane, false));
-        look_at_sender(at(number(rank, lane, true)));
+        look_.push_back(number(rank, lane, true));
     }
 }
 
@@ -69,50 +70,40 @@ bool Engines::inputs_usable(const Engine& engine, bool receive) const {
     return true;
 }
 
-QueueNumber Engines::partner(QueueNumber send) const {
-    const Engine& from = at(send);
-    if (from.busy || !from.open || from.done()) {
+QueueNumber Engines::able_to_send(QueueNumber queue) const {
+    if (!ready(queue)) {
         return -1;
     }
-    const QueueNumber receive = number(from.head.peer, from.lane, true);
-    const Engine& to = at(receive);
-    if (to.busy || !to.open || to.done() || to.head.peer != from.rank) {
+    const QueueNumber other = opposite(queue);
+    if (!ready(other) || at(other).head.peer != at(queue).rank) {
         return -1;
     }
-    return inputs_usable(from, false) && inputs_usable(to, true) ? receive : -1;
+    return queue % 2 == 0 ? queue : other;
 }
 
-bool Engines::agree(QueueNumber send, QueueNumber receive) {
-    const Step& from = at(send).head;
-    const Step& to = at(receive).head;
-    if (from.slice == to.slice && from.combine == to.combine) {
+bool Engines::agree(const Engine& from, const Engine& to) {
+    if (from.head.slice == to.head.slice && from.head.combine == to.head.combine) {
         return true;
     }
     broken_.emplace(ErrorKind::kInput,
-                    fmt::format("{} and {} are not the same flow", describe(send), describe(receive)));
+                    fmt::format("{} and {} are not the same flow", describe(from, false), describe(to, true)));
     return false;
 }
 
-void Engines::begin(QueueNumber send, QueueNumber receive) {
-    engine(send).busy = true;
-    engine(receive).busy = true;
-}
-
-void Engines::end(QueueNumber send, QueueNumber receive) {
-    for (const QueueNumber queue : {send, receive}) {
-        Engine& here = engine(queue);
-        here.busy = false;
-        ++here.index;
-        load(queue);
+void Engines::end(QueueNumber queue) {
+    Engine& here = engine(queue);
+    here.busy = false;
+    ++here.index;
+    load(queue);
+    look_.push_back(queue);
+    if (queue % 2 != 0) {
+        return;
     }
-    Engine& from = engine(send);
-    from.usable = from.index;
-    look_.push_back(send);
-    look_at_sender(at(receive));
+    here.usable = here.index;
     for (Lane lane = 0; lane < lanes_; ++lane) {
-        const Engine& opposite = at(number(from.rank, lane, true));
-        if (opposite.waits_on_own) {
-            look_at_sender(opposite);
+        const QueueNumber receive = number(here.rank, lane, true);
+        if (at(receive).waits_on_own) {
+            look_.push_back(receive);
         }
     }
 }
@@ -132,11 +123,9 @@ bool Engines::all_done() const {
     return std::all_of(engines_.begin(), engines_.end(), [](const Engine& engine) { return engine.done(); });
 }
 
-std::string Engines::describe(QueueNumber queue) const {
-    const Engine& here = at(queue);
-    const bool receive = queue % 2 != 0;
-    return fmt::format("rank {}, lane {}, {} step {} {} rank {}", here.rank, here.lane, receive ? "receive" : "send",
-                       here.index, receive ? "from" : "to", here.head.peer);
+std::string Engines::describe(const Engine& engine, bool receive) {
+    return fmt::format("rank {}, lane {}, {} step {} {} rank {}", engine.rank, engine.lane,
+                       receive ? "receive" : "send", engine.index, receive ? "from" : "to", engine.head.peer);
 }
 
 Error Engines::explain() const {
@@ -148,8 +137,8 @@ Error Engines::explain() const {
         if (!here.done()) {
             const bool receive = queue % 2 != 0;
             return Error(ErrorKind::kOutcome,
-                         fmt::format("{} deadlocks: {} waits for ever for {}", schedule_.name(), describe(queue),
-                                     inputs_usable(here, receive) ? "its peer" : "its data"))
+                         fmt::format("{} deadlocks: {} waits for ever for {}", schedule_.name(),
+                                     describe(here, receive), inputs_usable(here, receive) ? "its peer" : "its data"))
                 .with("rank", std::to_string(here.rank))
                 .with("step", std::to_string(here.index));
         }

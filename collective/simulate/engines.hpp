@@ -30,8 +30,8 @@ struct Engine {
 
 /// All engines of a schedule. Steps are computed when an engine comes to them and forgotten afterwards.
 ///
-/// Every change puts the send engines that may now be able to begin a flow on a list; the port model takes them from
-/// there and asks partner(). Nothing else need ever be looked at.
+/// Every change puts the engines that may now be able to begin on a list; the port model takes them from there and asks
+/// ready() or partner(). Nothing else need ever be looked at.
 class Engines {
 public:
     Engines(const Schedule& schedule, const PortTable& ports);
@@ -47,19 +47,28 @@ public:
 
     /// The rank begins.
     void open(Rank rank);
-    /// The receive engine with which the send engine can begin a flow now, as far as queues and data go; or -1.
-    [[nodiscard]] QueueNumber partner(QueueNumber send) const;
+    /// Whether an engine can begin with its head now, as far as its own rank goes.
+    [[nodiscard]] bool ready(QueueNumber queue) const {
+        const Engine& here = at(queue);
+        return !here.busy && here.open && !here.done() && inputs_usable(here, queue % 2 != 0);
+    }
+    /// The other end of the engine's head, which must be open and not done.
+    [[nodiscard]] QueueNumber opposite(QueueNumber queue) const {
+        return number(at(queue).head.peer, at(queue).lane, queue % 2 == 0);
+    }
+    /// The send engine whose flow with its present peer can begin now that this engine has changed, -1: none can.
+    [[nodiscard]] QueueNumber able_to_send(QueueNumber queue) const;
     /// Whether both ends mean the same flow. False is an error of the schedule, kept for explain().
-    [[nodiscard]] bool agree(QueueNumber send, QueueNumber receive);
-    /// Both engines are busy with their heads.
-    void begin(QueueNumber send, QueueNumber receive);
-    /// The flow has ended: both engines go on to their next step with data. What was sent has left at once; what was
-    /// received can be used when arrive() says so.
-    void end(QueueNumber send, QueueNumber receive);
+    [[nodiscard]] bool agree(const Engine& from, const Engine& to);
+    /// The engine is busy with its head.
+    void begin(QueueNumber queue) { engine(queue).busy = true; }
+    /// The engine is through with its head and goes on to its next step with data. What was sent has left at once; what
+    /// was received can be used when arrive() says so.
+    void end(QueueNumber queue);
     /// The first `usable` steps of a receive queue can be used.
     void arrive(QueueNumber receive, std::int64_t usable);
 
-    /// Takes a send engine from the list of those to look at; -1: none.
+    /// Takes an engine from the list of those to look at; -1: none.
     [[nodiscard]] QueueNumber next_look() {
         if (look_.empty()) {
             return -1;
@@ -73,17 +82,12 @@ public:
     /// Why not all is done although nothing moves any more, in terms of the first engine that waits.
     [[nodiscard]] Error explain() const;
     /// "rank 3, lane 0, send step 12 to rank 4".
-    [[nodiscard]] std::string describe(QueueNumber queue) const;
+    [[nodiscard]] static std::string describe(const Engine& engine, bool receive);
 
 private:
     [[nodiscard]] Engine& engine(QueueNumber queue) { return engines_[static_cast<std::size_t>(queue)]; }
     void load(QueueNumber queue);
     [[nodiscard]] bool inputs_usable(const Engine& engine, bool receive) const;
-    void look_at_sender(const Engine& receive) {
-        if (receive.open && !receive.done()) {
-            look_.push_back(number(receive.head.peer, receive.lane, false));
-        }
-    }
 
     const Schedule& schedule_;
     Rank ranks_;

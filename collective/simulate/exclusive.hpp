@@ -35,13 +35,13 @@ template <class Time> struct Tally {
         : rank_ends(static_cast<std::size_t>(ranks)), elements_sent(rank_ends.size()),
           elements_received(rank_ends.size()) {}
 
-    /// Counts a flow that has ended.
-    void add(const Engine& from, const Engine& to, const Time& end, const Time& usable) {
+    /// Counts a flow that has ended: when its sender was through with it, and when the receiver can use it.
+    void add(const Engine& from, const Engine& to, const Time& sent, const Time& usable) {
         const auto sender = static_cast<std::size_t>(from.rank);
         const auto receiver = static_cast<std::size_t>(to.rank);
         elements_sent[sender] += from.head.slice.count;
         elements_received[receiver] += from.head.slice.count;
-        rank_ends[sender] = std::max(rank_ends[sender], end);
+        rank_ends[sender] = std::max(rank_ends[sender], sent);
         rank_ends[receiver] = std::max(rank_ends[receiver], usable);
         ++flows;
     }
@@ -143,7 +143,8 @@ private:
         if (listener_) {
             listener_(engines_.at(send), engines_.at(receive), flow(send).start, now_);
         }
-        engines_.end(send, receive);
+        engines_.end(send);
+        engines_.end(receive);
         if (pace_.latency() == 0) {
             engines_.arrive(receive, engines_.at(receive).index);
         } else {
@@ -159,12 +160,13 @@ private:
 
     /// False: the schedule is wrong.
     bool begin_what_can() {
-        for (QueueNumber send = engines_.next_look(); send >= 0; send = engines_.next_look()) {
-            const QueueNumber receive = engines_.partner(send);
-            if (receive < 0) {
+        for (QueueNumber queue = engines_.next_look(); queue >= 0; queue = engines_.next_look()) {
+            const QueueNumber send = engines_.able_to_send(queue);
+            if (send < 0) {
                 continue;
             }
-            if (!engines_.agree(send, receive)) {
+            const QueueNumber receive = engines_.opposite(send);
+            if (!engines_.agree(engines_.at(send), engines_.at(receive))) {
                 return false;
             }
             if (!ports_.shared(engines_.at(send).side) && !ports_.shared(engines_.at(receive).side)) {
@@ -181,7 +183,8 @@ private:
 
     void claim(QueueNumber send, QueueNumber receive) {
         // Busy from here on, so that nobody looks at it again; it runs when it gets its sides.
-        engines_.begin(send, receive);
+        engines_.begin(send);
+        engines_.begin(receive);
         flow(send).receive = receive;
         for (const QueueNumber queue : {send, receive}) {
             side(queue).claims.insert({now_, send});
@@ -210,7 +213,8 @@ private:
     }
 
     void begin(QueueNumber send, QueueNumber receive) {
-        engines_.begin(send, receive);
+        engines_.begin(send);
+        engines_.begin(receive);
         flow(send) = {receive, now_};
         const Engine& from = engines_.at(send);
         const std::optional<Time> end =
@@ -224,9 +228,10 @@ private:
 
     [[nodiscard]] Error explain_stuck() {
         const QueueNumber receive = flow(*stuck_).receive;
-        return Error(ErrorKind::kOutcome, fmt::format("{} never ends: {} or {} stays down", engines_.describe(*stuck_),
-                                                      ports_.describe(engines_.at(*stuck_).side),
-                                                      ports_.describe(engines_.at(receive).side)))
+        return Error(ErrorKind::kOutcome,
+                     fmt::format("{} never ends: {} or {} stays down", Engines::describe(engines_.at(*stuck_), false),
+                                 ports_.describe(engines_.at(*stuck_).side),
+                                 ports_.describe(engines_.at(receive).side)))
             .with("rank", std::to_string(engines_.at(*stuck_).rank))
             .with("step", std::to_string(engines_.at(*stuck_).index));
     }

@@ -33,6 +33,11 @@ Result<void> check(const PortTable& ports, const SimulationOptions& options) {
     if (options.cut_through && options.model == PortModel::kExclusive) {
         return fail(ErrorKind::kInput, "cut-through exists in the fluid model only");
     }
+    if (options.model == PortModel::kExclusive &&
+        (options.sharing != PortSharing::kMaxMin || options.send_buffer > ByteCount{} ||
+         options.receive_buffer > ByteCount{})) {
+        return fail(ErrorKind::kInput, "ports are shared and buffers exist in the fluid model only");
+    }
     if (ports.side_count() == 0) {
         return fail(ErrorKind::kInput, "a cluster has at least one server");
     }

@@ -1,6 +1,8 @@
 #include "collective/simulate/sharing.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/check.hpp"
@@ -10,6 +12,10 @@ namespace railbreak::collective::simulation {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+/// Windows: delays are computed side by side until none changes by more than this share, or so many times.
+constexpr double kSettledShare = 1e-11;
+constexpr int kMostSweeps = 400;
+constexpr int kMostSteps = 60; ///< of the search for one side's delay
 
 /// Removes one element; the order of the others may change.
 void drop(std::vector<FlowNumber>& list, FlowNumber flow) {
@@ -27,6 +33,9 @@ void Sharing::set_capacity(SideNumber number, double capacity) {
 }
 
 void Sharing::add(FlowNumber number, SideNumber send, SideNumber receive) {
+    if (static_cast<std::size_t>(number) >= flows_.size()) {
+        flows_.resize(static_cast<std::size_t>(number) + 1);
+    }
     Flow& added = flow(number);
     added.send = send;
     added.receive = receive;
@@ -72,7 +81,11 @@ const std::vector<std::pair<FlowNumber, double>>& Sharing::settle() {
             continue;
         }
         collect(number);
-        fill();
+        for (const FlowNumber member : component_flows_) {
+            flow(member).former = flow(member).rate;
+            flow(member).settled = false;
+        }
+        discipline_ == PortSharing::kMaxMin ? fill() : fill_windows();
         for (const FlowNumber member : component_flows_) {
             if (flow(member).rate != flow(member).former) {
                 changed_.emplace_back(member, flow(member).former);
@@ -148,10 +161,6 @@ void Sharing::fill() {
         side(number).open = static_cast<std::int32_t>(side(number).flows.size());
     }
     for (const FlowNumber number : component_flows_) {
-        flow(number).former = flow(number).rate;
-        flow(number).settled = false;
-    }
-    for (const FlowNumber number : component_flows_) {
         if (flow(number).held && !flow(number).settled) {
             give(number, 0);
         }
@@ -196,6 +205,127 @@ void Sharing::give(FlowNumber number, double rate) {
             }
         }
         to_give_.insert(to_give_.end(), given.followers.begin(), given.followers.end());
+    }
+}
+
+/// Rates by windows: the delays of the sides, one after the other, are made such that each side is just full, until
+/// they no longer change.
+void Sharing::fill_windows() {
+    put_leaders_first();
+    set_window_rates();
+    double change = 1;
+    for (int sweep = 0; sweep < kMostSweeps && change > kSettledShare; ++sweep) {
+        change = 0;
+        for (const SideNumber number : component_sides_) {
+            if (side(number).capacity != kInfinite) {
+                change = std::max(change, relax(number));
+            }
+        }
+        set_window_rates();
+    }
+    keep_to_capacities();
+}
+
+/// Orders the flows of the component such that leaders come before their followers.
+void Sharing::put_leaders_first() {
+    std::vector<FlowNumber>& ordered = to_give_;
+    std::vector<FlowNumber> open(component_flows_.rbegin(), component_flows_.rend());
+    while (!open.empty()) {
+        const FlowNumber next = open.back();
+        const std::size_t before = open.size();
+        if (!flow(next).settled) {
+            std::copy_if(flow(next).leaders.begin(), flow(next).leaders.end(), std::back_inserter(open),
+                         [this](FlowNumber leader) { return !flow(leader).settled; });
+        }
+        if (open.size() == before) {
+            open.pop_back();
+            if (!flow(next).settled) {
+                flow(next).settled = true;
+                ordered.push_back(next);
+            }
+        }
+    }
+    component_flows_.swap(ordered);
+    ordered.clear();
+}
+
+double Sharing::leaders_rate(const Flow& follower) const {
+    double least = kInfinite;
+    for (const FlowNumber leader : follower.leaders) {
+        least = std::min(least, rate(leader));
+    }
+    return least;
+}
+
+/// With the present delays. A full side without a delay yet lets its flows go too fast; keep_to_capacities() is last.
+void Sharing::set_window_rates() {
+    for (const FlowNumber number : component_flows_) {
+        Flow& set = flow(number);
+        const double delay = side(set.send).delay + side(set.receive).delay;
+        set.rate = set.held ? 0 : std::min(leaders_rate(set), delay > 0 ? 1 / delay : kInfinite);
+    }
+}
+
+/// Gives a side the delay at which its flows, with the other delays as they are, just fill it. Returns by what share
+/// that is another one.
+double Sharing::relax(SideNumber number) {
+    Side& full = side(number);
+    const auto load = [&](double delay, double& slope) {
+        double sum = 0;
+        slope = 0;
+        for (const FlowNumber user : full.flows) {
+            const Flow& one = flow(user);
+            if (one.held) {
+                continue;
+            }
+            const double total = delay + side(one.send == number ? one.receive : one.send).delay;
+            const double own = total > 0 ? 1 / total : kInfinite;
+            const double limit = leaders_rate(one);
+            slope -= own < limit ? own * own : 0;
+            sum += std::min(own, limit);
+        }
+        return sum;
+    };
+    const double former = full.delay;
+    double slope = 0;
+    if (full.capacity == 0) {
+        full.delay = kInfinite;
+        return former == kInfinite ? 0 : 1;
+    }
+    if (load(0, slope) <= full.capacity) {
+        full.delay = 0;
+        return former == 0 ? 0 : 1;
+    }
+    double low = 0;
+    double high = static_cast<double>(full.flows.size()) / full.capacity;
+    double delay = former > low && former < high ? former : high;
+    for (int step = 0; step < kMostSteps; ++step) {
+        const double excess = load(delay, slope) - full.capacity;
+        (excess > 0 ? low : high) = delay;
+        const double newton = slope < 0 ? delay - excess / slope : high;
+        const double next = newton > low && newton < high ? newton : (low + high) / 2;
+        if (std::abs(excess) <= 1e-15 * full.capacity || next == delay) {
+            break;
+        }
+        delay = next;
+    }
+    full.delay = delay;
+    return std::abs(delay - former) / delay;
+}
+
+/// What is left of an imprecision: no side carries more than it can, no follower is ahead of its leader.
+void Sharing::keep_to_capacities() {
+    for (const SideNumber number : component_sides_) {
+        Side& checked = side(number);
+        double load = 0;
+        for (const FlowNumber user : checked.flows) {
+            load += flow(user).rate;
+        }
+        checked.left = load > checked.capacity ? checked.capacity / load : 1;
+    }
+    for (const FlowNumber number : component_flows_) {
+        Flow& kept = flow(number);
+        kept.rate = std::min(kept.rate * std::min(side(kept.send).left, side(kept.receive).left), leaders_rate(kept));
     }
 }
 

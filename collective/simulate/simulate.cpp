@@ -83,6 +83,14 @@ template <class Engine> Result<SimulationResult> run(Engine& engine, const Simul
 
 } // namespace
 
+std::string_view to_string(PortSharing sharing) {
+    switch (sharing) {
+    case PortSharing::kMaxMin: return "max-min";
+    case PortSharing::kWindows: return "windows";
+    }
+    return "";
+}
+
 Result<SimulationResult> simulate(const Schedule& schedule, const SimulationOptions& options) {
     const Result<PortTable> ports = PortTable::make(schedule, options.topology);
     if (!ports) {

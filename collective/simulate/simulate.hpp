@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -60,13 +61,24 @@ struct RateChange {
     std::optional<double> receive;
 };
 
+/// How flows share a port in the fluid model.
+enum class PortSharing : std::uint8_t {
+    kMaxMin,  ///< evenly: none can have more without one that has less or as much having less still
+    kWindows, ///< as TCP connections with equal windows do: one squeezed at both ends gets less than its even share
+};
+/// "max-min" or "windows".
+[[nodiscard]] std::string_view to_string(PortSharing sharing);
+
 /// What a schedule is simulated on.
 struct SimulationOptions {
     PortModel model = PortModel::kExclusive;
     Topology topology;       ///< as many ranks as the schedule
     BitRate healthy_goodput; ///< payload rate of a healthy NIC, one direction; > 0
     std::uint32_t element_bytes = 4;
-    bool cut_through = false;            ///< fluid model only
+    bool cut_through = false;                   ///< fluid model only
+    PortSharing sharing = PortSharing::kMaxMin; ///< fluid model only
+    ByteCount send_buffer;    ///< fluid model only: how much the send engine may leave behind it on its way to a peer
+    ByteCount receive_buffer; ///< fluid model only: how much of a peer may arrive before the receive engine takes it
     Nanoseconds flow_overhead{0};        ///< o
     Nanoseconds flow_latency{0};         ///< L
     std::vector<RateChange> timeline;    ///< in order of time

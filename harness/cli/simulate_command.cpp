@@ -26,6 +26,9 @@ struct SimulateArguments {
     std::string overhead = to_string(simulate::SimulateOptions{}.flow_overhead);
     std::string latency = to_string(simulate::SimulateOptions{}.flow_latency);
     bool no_cut_through = false;
+    std::string sharing{to_string(simulate::SimulateOptions{}.sharing)};
+    std::string send_buffer = to_string(simulate::SimulateOptions{}.send_buffer);
+    std::string receive_buffer = to_string(simulate::SimulateOptions{}.receive_buffer);
 };
 
 /// Empty for a duration that the simulator takes.
@@ -36,6 +39,16 @@ std::string what_is_wrong_with_duration(const std::string& text) {
         return duration.error().to_line();
     }
     return *duration <= kLongest ? "" : fmt::format("\"{}\" is too long; at most an hour", text);
+}
+
+/// Empty for a size that the simulator takes.
+std::string what_is_wrong_with_size(const std::string& text) {
+    constexpr ByteCount kMost = ByteCount::bytes(std::uint64_t{1} << 50U);
+    const Result<ByteCount> size = parse_byte_count(text);
+    if (!size) {
+        return size.error().to_line();
+    }
+    return *size <= kMost ? "" : fmt::format("\"{}\" is too much; at most 1024 TiB", text);
 }
 
 Result<simulate::SimulateOptions> options_of(const CommonOptions& common, const SimulateArguments& arguments) {
@@ -51,6 +64,15 @@ Result<simulate::SimulateOptions> options_of(const CommonOptions& common, const 
     }
     options.flow_overhead = *overhead;
     options.flow_latency = *latency;
+    const bool max_min = arguments.sharing == to_string(collective::PortSharing::kMaxMin);
+    options.sharing = max_min ? collective::PortSharing::kMaxMin : collective::PortSharing::kWindows;
+    const Result<ByteCount> send_buffer = parse_byte_count(arguments.send_buffer);
+    const Result<ByteCount> receive_buffer = parse_byte_count(arguments.receive_buffer);
+    if (!send_buffer || !receive_buffer) {
+        return tl::unexpected(send_buffer ? receive_buffer.error() : send_buffer.error());
+    }
+    options.send_buffer = *send_buffer;
+    options.receive_buffer = *receive_buffer;
     return options;
 }
 
@@ -117,6 +139,22 @@ void add_simulate_command(CLI::App& app, CommonOptions& common, const Choose& ch
         ->capture_default_str();
     command->add_flag("--no-cut-through", arguments->no_cut_through,
                       "Forward only what has arrived completely (the exclusive model always does)");
+    command
+        ->add_option("--sharing", arguments->sharing,
+                     "Fluid: how flows divide a port: windows (as TCP does) or max-min (evenly)")
+        ->check(
+            CLI::IsMember({to_string(collective::PortSharing::kWindows), to_string(collective::PortSharing::kMaxMin)}))
+        ->capture_default_str();
+    command
+        ->add_option("--send-buffer", arguments->send_buffer,
+                     "Fluid: how much a sender may leave on its way to a peer and go on; 0B: it waits for the end")
+        ->check(CLI::Validator(what_is_wrong_with_size, "SIZE"))
+        ->capture_default_str();
+    command
+        ->add_option("--receive-buffer", arguments->receive_buffer,
+                     "Fluid: how much of a peer may come in before the receiver is ready for it")
+        ->check(CLI::Validator(what_is_wrong_with_size, "SIZE"))
+        ->capture_default_str();
     command->add_option("--seed", arguments->seed, "Seed of every random choice")
         ->check(CLI::Validator(what_is_wrong_with_seed, ""))
         ->capture_default_str();

@@ -83,8 +83,13 @@ Result<void> Play::cluster() {
         }
     }
     const SimulateOptions& options = context_.options;
-    event("simulation", fmt::format("{} ports{}, overhead {}, latency {}: nothing is touched and no data moves",
+    const bool fluid = options.model == collective::PortModel::kFluid;
+    event("simulation", fmt::format("{} ports{}{}, overhead {}, latency {}: nothing is touched and no data moves",
                                     to_string(options.model), options.cut_through ? " with cut-through" : "",
+                                    fluid ? fmt::format(", shared by {}, {} to send and {} received ahead",
+                                                        to_string(options.sharing), to_string(options.send_buffer),
+                                                        to_string(options.receive_buffer))
+                                          : "",
                                     to_string(options.flow_overhead), to_string(options.flow_latency)));
     return {};
 }
@@ -274,11 +279,16 @@ Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std:
     if (known && !hit) {
         return *known;
     }
+    const bool fluid = context_.options.model == collective::PortModel::kFluid;
     collective::SimulationOptions options{.model = context_.options.model,
                                           .topology = topology(false), // what the faults change is in the timeline
                                           .healthy_goodput = goodput_,
                                           .element_bytes = size_of(context_.plan.workload.dtype),
                                           .cut_through = context_.options.cut_through,
+                                          .sharing =
+                                              fluid ? context_.options.sharing : collective::PortSharing::kMaxMin,
+                                          .send_buffer = fluid ? context_.options.send_buffer : ByteCount{},
+                                          .receive_buffer = fluid ? context_.options.receive_buffer : ByteCount{},
                                           .flow_overhead = context_.options.flow_overhead,
                                           .flow_latency = context_.options.flow_latency};
     if (damage != Damage::kNone) {

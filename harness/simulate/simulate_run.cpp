@@ -37,7 +37,10 @@ std::string environment_json(const SimulateOptions& options) {
                           {"port_model", to_string(options.model)},
                           {"cut_through", options.cut_through},
                           {"flow_overhead_ns", options.flow_overhead.count()},
-                          {"flow_latency_ns", options.flow_latency.count()}}
+                          {"flow_latency_ns", options.flow_latency.count()},
+                          {"sharing", to_string(options.sharing)},
+                          {"send_buffer_bytes", options.send_buffer.bytes()},
+                          {"receive_buffer_bytes", options.receive_buffer.bytes()}}
         .dump();
 }
 

@@ -12,11 +12,21 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "collective/bounds.hpp"
+#include "collective/simulate/simulate.hpp"
+#include "collective/transport/tcp_socket.hpp"
 #include "harness/controller/forms.hpp"
 #include "scenarios/model.hpp"
 
 namespace railbreak::simulate {
+
+/// What the kernel takes of a lab's connection before it holds up the sender: TCP_NOTSENT_LOWAT of the transport that
+/// has not left, and two segments of 32 KiB under way. More are never in a queue together of a connection that does not
+/// have a port alone (TCP small queues), so the 20 ms queues before the ports never fill.
+inline constexpr ByteCount kSendBuffer = ByteCount::bytes(collective::TcpTuning{}.notsent_lowat_bytes + 2 * 32 * 1024);
+/// To what the kernel lets a receive buffer grow that is read in large pieces: half of the 32 MiB of net.ipv4.tcp_rmem.
+inline constexpr ByteCount kReceiveBuffer = ByteCount::bytes(std::uint64_t{16} << 20U);
 
 /// The model, see collective/simulate/simulate.hpp, and what the command line says.
 struct SimulateOptions {
@@ -27,6 +37,9 @@ struct SimulateOptions {
     bool cut_through = true; ///< fluid model only
     Nanoseconds flow_overhead = controller::kFlowOverhead;
     Nanoseconds flow_latency = controller::kFlowLatency;
+    collective::PortSharing sharing = collective::PortSharing::kWindows; ///< fluid model only, as the buffers
+    ByteCount send_buffer = kSendBuffer;
+    ByteCount receive_buffer = kReceiveBuffer;
 };
 
 /// A finished simulation, whatever its verdict.

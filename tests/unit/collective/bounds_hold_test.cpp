@@ -65,7 +65,13 @@ TEST_P(BoundsHold, ForEveryAlgorithmOnEveryCluster) {
                 continue;
             }
             planned.emplace(algorithm->name());
-            const Result<SimulationResult> result = simulate(*plan->schedule, simulation_of(input));
+            SimulationOptions options = simulation_of(input);
+            if (options.model == PortModel::kFluid && round % 2 != 0) { // none, some, without limit
+                options.sharing = PortSharing::kWindows;
+                options.send_buffer = ByteCount::bytes(static_cast<std::uint64_t>(round) * 1000);
+                options.receive_buffer = ByteCount::bytes(random() % 3 * random());
+            }
+            const Result<SimulationResult> result = simulate(*plan->schedule, options);
             ASSERT_TRUE(result) << algorithm->name() << ": " << result.error().to_line();
             EXPECT_GE(static_cast<double>(result->makespan.count() + 1), bound.time_over_n * vector_ns)
                 << plan->schedule->name() << " on " << text_of(input.request.topology) << ", " << bound.name;

@@ -76,10 +76,7 @@ Case random_case(unsigned seed) {
     return drawn;
 }
 
-std::vector<SimulatedFlow> play(const Case& drawn, PortModel model, bool cut_through) {
-    SimulationOptions options = drawn.options;
-    options.model = model;
-    options.cut_through = cut_through;
+std::vector<SimulatedFlow> play(const Case& drawn, SimulationOptions options) {
     std::vector<SimulatedFlow> flows;
     options.on_flow = [&](const SimulatedFlow& flow) { flows.push_back(flow); };
     const FlowList list(options.topology.ranks(), drawn.lanes, drawn.flows);
@@ -89,6 +86,26 @@ std::vector<SimulatedFlow> play(const Case& drawn, PortModel model, bool cut_thr
                                          [](const ListedFlow& flow) { return flow.slice.count > 0; });
     EXPECT_EQ(std::ssize(flows), with_data);
     return flows;
+}
+
+std::vector<SimulatedFlow> play(const Case& drawn, PortModel model, bool cut_through) {
+    SimulationOptions options = drawn.options;
+    options.model = model;
+    options.cut_through = cut_through;
+    return play(drawn, options);
+}
+
+/// The options of a case in the fluid model, with some buffers and either sharing.
+SimulationOptions buffered(const Case& drawn, unsigned seed) {
+    Draw draw(seed);
+    SimulationOptions options = drawn.options;
+    options.model = PortModel::kFluid;
+    options.cut_through = draw.between(0, 1) == 0;
+    options.sharing = draw.between(0, 1) == 0 ? PortSharing::kMaxMin : PortSharing::kWindows;
+    options.send_buffer = ByteCount::bytes(static_cast<std::uint64_t>(draw.between(0, 3) * draw.between(0, kVector)));
+    options.receive_buffer =
+        ByteCount::bytes(static_cast<std::uint64_t>(draw.between(0, 3) * draw.between(0, kVector)));
+    return options;
 }
 
 /// Longer than its bytes take, and engines and sides not used twice.
@@ -113,8 +130,9 @@ void check_ports(const Case& drawn, const std::vector<SimulatedFlow>& flows, boo
 }
 
 /// What a flow waits for has ended before it starts, or, with cut-through, is at least under way, and then the flow
-/// does not end before the last element that it forwards has come.
-void check_inputs(const Case& drawn, const std::vector<SimulatedFlow>& flows, bool cut_through) {
+/// does not end before the last element that it forwards has come. `latency`: from the end of a flow until it is
+/// usable.
+void check_inputs(const Case& drawn, const std::vector<SimulatedFlow>& flows, bool cut_through, Nanoseconds latency) {
     const FlowList list(drawn.options.topology.ranks(), drawn.lanes, drawn.flows);
     const Nanoseconds rounding{1};
     for (const SimulatedFlow& flow : flows) {
@@ -124,7 +142,7 @@ void check_inputs(const Case& drawn, const std::vector<SimulatedFlow>& flows, bo
             if (input.to != flow.from || input.receive_index >= needed) {
                 continue;
             }
-            const Nanoseconds usable = input.end + drawn.options.flow_latency - rounding;
+            const Nanoseconds usable = input.end + latency - rounding;
             EXPECT_GE(cut_through ? flow.end : flow.start, cut_through ? input.start : usable);
             const bool brings_the_end = input.slice.offset < flow.slice.end() && flow.slice.end() >= input.slice.end();
             if (cut_through && brings_the_end && input.slice.end() > flow.slice.offset) {
@@ -141,11 +159,11 @@ TEST(RandomFlows, KeepToTheirPortsAndInputs) {
         for (const PortModel model : {PortModel::kExclusive, PortModel::kFluid}) {
             const std::vector<SimulatedFlow> flows = play(drawn, model, false);
             check_ports(drawn, flows, model == PortModel::kExclusive);
-            check_inputs(drawn, flows, false);
+            check_inputs(drawn, flows, false, drawn.options.flow_latency);
         }
         const std::vector<SimulatedFlow> flows = play(drawn, PortModel::kFluid, true);
         check_ports(drawn, flows, false);
-        check_inputs(drawn, flows, true);
+        check_inputs(drawn, flows, true, drawn.options.flow_latency);
     }
 }
 
@@ -169,6 +187,41 @@ TEST(RandomFlows, FluidSidesKeepToTheirRate) {
                               least);
                 }
             }
+        }
+    }
+}
+
+/// With buffers the flows of an engine overlap, but they are received in order, no side is faster than it is, inputs
+/// are waited for, and the same again gives the same.
+TEST(RandomFlows, BuffersNeitherReorderNorSpeedUpPorts) {
+    for (unsigned seed = 1; seed <= kSchedules && !testing::Test::HasFailure(); ++seed) {
+        SCOPED_TRACE(fmt::format("seed {}", seed));
+        const Case drawn = random_case(seed);
+        const SimulationOptions options = buffered(drawn, seed);
+        const std::vector<SimulatedFlow> flows = play(drawn, options);
+        // What came before the receiver asked for it is usable at once.
+        check_inputs(drawn, flows, options.cut_through, Nanoseconds(0));
+        std::map<std::pair<Rank, Lane>, std::pair<std::int64_t, Nanoseconds>> last_received;
+        std::map<std::pair<Rank, bool>, std::pair<double, Nanoseconds>> sides; // work, end of the last
+        for (const SimulatedFlow& flow : flows) {                              // in the order in which they ended
+            auto& [index, end] = last_received[{flow.to, flow.lane}];
+            EXPECT_LE(index, flow.receive_index);
+            EXPECT_LE(end, flow.end);
+            index = flow.receive_index;
+            end = flow.end;
+            for (const bool receive : {false, true}) {
+                const PortSlowdown& port = options.topology.server(receive ? flow.to : flow.from);
+                auto& [work, last] = sides[{receive ? flow.to : flow.from, receive}];
+                work += static_cast<double>(flow.slice.count) * to_double(receive ? port.receive : port.send);
+                last = std::max(last, flow.end);
+            }
+        }
+        for (const auto& [side, use] : sides) {
+            EXPECT_LE(use.first, static_cast<double>(use.second.count()) * (1 + 1e-6) + 2) << side.first;
+        }
+        const std::vector<SimulatedFlow> again = play(drawn, options);
+        for (std::size_t i = 0; i < flows.size(); ++i) {
+            EXPECT_EQ(flows[i].end, again[i].end);
         }
     }
 }
