@@ -100,6 +100,9 @@ public:
     [[nodiscard]] virtual Result<std::vector<HtbClassRecord>> htb_classes(std::int32_t ifindex) = 0;
     /// Filters on the device's clsact (or ingress) qdisc, both directions.
     [[nodiscard]] virtual Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) = 0;
+    /// Success when this process may change the device: asked of the kernel by a request that changes nothing. kRefused
+    /// otherwise.
+    [[nodiscard]] virtual Result<void> may_change(std::int32_t ifindex) = 0;
     /// Interfaces over which a default route of either family goes, without duplicates.
     [[nodiscard]] virtual Result<std::vector<std::int32_t>> default_route_devices() = 0;
     /// Waits for the next change of any link, address or route in the namespace since the last call. False when the

@@ -184,7 +184,7 @@ Result<JournalContents> read_journal_file(const std::string& path) {
     return parse_journal(*bytes);
 }
 
-Result<std::string> default_journal_folder(HostOps& ops) {
+std::vector<std::string> journal_folder_candidates() {
     const char* chosen = std::getenv("RAILBREAK_STATE_DIR"); // NOLINT(concurrency-mt-unsafe): read at start
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");    // NOLINT(concurrency-mt-unsafe): read at start
     std::vector<std::string> candidates;
@@ -202,8 +202,12 @@ Result<std::string> default_journal_folder(HostOps& ops) {
         }
         candidates.push_back("/tmp/railbreak-" + std::to_string(user) + "/journal");
     }
+    return candidates;
+}
+
+Result<std::string> default_journal_folder(HostOps& ops) {
     Result<std::string> last = fail(ErrorKind::kInternal, "no state folder");
-    for (const std::string& path : candidates) {
+    for (const std::string& path : journal_folder_candidates()) {
         auto made = ops.make_folder(path).and_then([&] { return check_owner(path); });
         if (made && access(path.c_str(), W_OK) == 0) {
             // In /tmp anyone may have made the parent first.

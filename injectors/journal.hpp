@@ -46,6 +46,9 @@ struct JournalContents {
 /// Reads a journal file; an Error when it cannot be opened or read.
 [[nodiscard]] Result<JournalContents> read_journal_file(const std::string& path);
 
+/// Where default_journal_folder() looks, in its order.
+[[nodiscard]] std::vector<std::string> journal_folder_candidates();
+
 /// $RAILBREAK_STATE_DIR; else /run/railbreak/journal for root; else $XDG_RUNTIME_DIR/railbreak/journal; else
 /// /tmp/railbreak-UID/journal. Creates it. A folder that belongs to another user or that others may write is refused.
 [[nodiscard]] Result<std::string> default_journal_folder(HostOps& ops);

@@ -60,6 +60,9 @@ Result<DeviceIdentity> find_nic(HostOps& ops, const std::string& name, std::span
             return refuse(link->name, each.name + " carries the default route");
         }
     }
+    if (auto permitted = ops.may_change(link->ifindex); !permitted) {
+        return tl::unexpected(std::move(permitted.error()));
+    }
     return DeviceIdentity{link->name, link->ifindex, link->mac, link->permanent_mac, netns->inode, netns->cookie};
 }
 

@@ -63,6 +63,20 @@ public:
     }
     Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) override { return list_filters(channel_, ifindex); }
     Result<std::vector<std::int32_t>> default_route_devices() override { return list_default_route_devices(channel_); }
+    Result<void> may_change(std::int32_t ifindex) override {
+        // No flag is to be changed: the kernel checks the permission and is done.
+        NetlinkMessage message(RTM_NEWLINK, 0);
+        ifinfomsg header{};
+        header.ifi_index = ifindex;
+        message.append_header(header);
+        auto asked = channel_.request(message, fmt::format("change interface {}", ifindex));
+        if (!asked && asked.error().kind() == ErrorKind::kRefused) {
+            return fail(Error(ErrorKind::kRefused, "this process may not change network interfaces")
+                            .with("errno", "EPERM")
+                            .advise("Run as root, or with CAP_NET_ADMIN in the namespace's user namespace."));
+        }
+        return asked;
+    }
     Result<std::vector<std::string>> rules() override { return list_rules(channel_); }
     Result<std::vector<std::string>> nft_list(std::string_view request) override {
         return list_nft(netns_fd_.get(), request);

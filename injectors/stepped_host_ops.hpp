@@ -31,6 +31,7 @@ public:
     Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) override { return inner_.filters(ifindex); }
     Result<std::vector<std::int32_t>> default_route_devices() override { return inner_.default_route_devices(); }
     Result<bool> wait_event(Deadline deadline) override { return inner_.wait_event(deadline); }
+    Result<void> may_change(std::int32_t ifindex) override { return inner_.may_change(ifindex); }
     Result<std::vector<std::string>> rules() override { return inner_.rules(); }
     Result<std::vector<std::string>> nft_list(std::string_view request) override { return inner_.nft_list(request); }
     Result<std::optional<PacketProgramRecord>> packet_program(std::int32_t ifindex, TcDirection direction,

@@ -1,4 +1,5 @@
 // `railbreak doctor`: what can be injected on this host, by which mechanism, how that is proven, and what is missing.
+#include <filesystem>
 #include <iterator>
 #include <memory>
 
@@ -60,17 +61,24 @@ Result<std::vector<injectors::hardware::HardwareMechanism>> ask_hardware(const i
     return found;
 }
 
+/// The path itself, or the nearest folder above it that exists.
+std::string nearest_existing(std::filesystem::path path) {
+    std::error_code ignored;
+    while (!std::filesystem::exists(path, ignored) && path.has_relative_path()) {
+        path = path.parent_path();
+    }
+    return path.string();
+}
+
 int doctor(const CommonOptions& common, const DoctorArguments& arguments) {
     Result<std::unique_ptr<injectors::HostOps>> ops = injectors::open_host_ops();
     if (!ops) {
         return tell(common, ops.error());
     }
-    Result<std::string> journals = injectors::default_journal_folder(**ops);
-    if (!journals) {
-        return tell(common, journals.error());
-    }
-    const std::string folder = arguments.folder.empty() ? *journals : arguments.folder;
-    Result<injectors::Survey> survey = injectors::survey_host(**ops, arguments.protect, *journals, folder);
+    // Looked at only: an agent makes the folder when it needs it.
+    const std::string journals = nearest_existing(injectors::journal_folder_candidates().front());
+    const std::string folder = arguments.folder.empty() ? "/tmp" : arguments.folder;
+    Result<injectors::Survey> survey = injectors::survey_host(**ops, arguments.protect, journals, folder);
     if (!survey) {
         return tell(common, survey.error());
     }
