@@ -37,7 +37,6 @@ private:
 
 const Facet& facet(FacetKind kind) {
     static const Missing send_packets(FacetKind::kSendPackets);
-    static const Missing drops(FacetKind::kDrops);
     static const Missing reroute(FacetKind::kReroute);
     static const Missing cpu(FacetKind::kCpu);
     static const Missing disk(FacetKind::kDisk);
@@ -45,7 +44,7 @@ const Facet& facet(FacetKind kind) {
     case FacetKind::kSendRate: return send_rate_facet();
     case FacetKind::kReceive: return receive_facet();
     case FacetKind::kSendPackets: return send_packets;
-    case FacetKind::kDrops: return drops;
+    case FacetKind::kDrops: return drops_facet();
     case FacetKind::kReroute: return reroute;
     case FacetKind::kLink: return link_facet();
     case FacetKind::kCpu: return cpu;

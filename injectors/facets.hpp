@@ -7,6 +7,8 @@ namespace railbreak::injectors {
 
 [[nodiscard]] const Facet& send_rate_facet();
 [[nodiscard]] const Facet& receive_facet();
+[[nodiscard]] const Facet& drops_facet();
+[[nodiscard]] const Facet& reroute_facet();
 [[nodiscard]] const Facet& link_facet();
 [[nodiscard]] const Facet& stop_facet();
 [[nodiscard]] const Facet& kill_facet();

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -14,7 +13,9 @@
 
 #include "base/fd.hpp"
 #include "injectors/host_records.hpp"
+#include "injectors/netfilter.hpp"
 #include "injectors/netlink.hpp"
+#include "injectors/nft_messages.hpp"
 #include "injectors/program_loader.hpp"
 #include "injectors/traffic_control.hpp"
 
@@ -59,11 +60,22 @@ public:
              add_redirect(channel_, kLoopback, TcDirection::kIngress, kProbePriority, ifb ? *ifb : kLoopback));
         note(KernelFeature::kPacketProgram,
              attach_packet_program(channel_, kLoopback, TcDirection::kEgress, kProbePriority, PacketProgram{}));
+        note(KernelFeature::kNftIngress, try_nft_hook(kNftIngressHook));
+        note(KernelFeature::kNftEgress, try_nft_hook(kNftEgressHook));
         note(KernelFeature::kPolicyRules, list_rules(channel_).map([](const auto&) {}));
         return std::move(features_);
     }
 
 private:
+    /// A table with one chain on the loopback interface; gone with the namespace.
+    static Result<void> try_nft_hook(std::uint32_t hook) {
+        const UniqueFd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+        const NftTable table{kNftNetdev, fmt::format("railbreak_probe_{}", hook)};
+        return commit_nft(here.get(),
+                          {nft_new_table(table, "railbreak probe"), nft_new_chain(table, {"probe", hook, 0, "lo"})},
+                          "make an nftables chain");
+    }
+
     void note(KernelFeature feature, const Result<void>& tried) {
         if (!tried) {
             features_.set_missing(feature, fmt::format("{} (needs {})", tried.error().message(), remedy(feature)));

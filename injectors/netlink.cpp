@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,12 +13,12 @@
 #include <net/if.h>
 #include <netlink/attr.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "injectors/netns_scope.hpp"
 
 namespace railbreak::injectors {
 namespace {
@@ -223,22 +221,9 @@ Result<NetlinkChannel> NetlinkChannel::open(int protocol) {
 }
 
 Result<NetlinkChannel> NetlinkChannel::open_in(int netns_fd, int protocol) {
-    // A helper thread enters the namespace and ends: the caller never leaves its own, so there is no way back that
-    // could fail (a rootless process may not even be allowed to return to the namespace it came from).
     Result<UniqueFd> fd = fail(ErrorKind::kInternal, "the helper thread did not run");
-    try {
-        std::thread helper([&fd, netns_fd, protocol] {
-            if (::setns(netns_fd, CLONE_NEWNET) != 0) {
-                const int error = errno;
-                fd = fail_errno(error == EPERM ? ErrorKind::kRefused : ErrorKind::kHarness, "enter a network namespace",
-                                error);
-                return;
-            }
-            fd = open_socket(protocol);
-        });
-        helper.join();
-    } catch (const std::system_error& error) {
-        return fail(ErrorKind::kHarness, fmt::format("cannot start a thread: {}", error.what()));
+    if (auto entered = run_in_netns(netns_fd, [&fd, protocol] { fd = open_socket(protocol); }); !entered) {
+        return fail(std::move(entered.error()));
     }
     if (!fd) {
         return fail(std::move(fd.error()));
@@ -326,6 +311,59 @@ Result<void> NetlinkChannel::dump(NetlinkMessage& message, std::string_view what
     }
     return fail(Error(ErrorKind::kHarness, fmt::format("cannot {}: the kernel's tables kept changing", what))
                     .with("errno", "EAGAIN"));
+}
+
+Result<void> NetlinkChannel::transact(const std::vector<std::string>& messages, std::string_view what) {
+    const std::uint32_t first = sequence_ + 1;
+    std::uint32_t awaited = first;
+    std::string batch;
+    for (const std::string& each : messages) {
+        RB_CHECK(each.size() >= NLMSG_HDRLEN, "a raw netlink message holds at least its header");
+        nlmsghdr header{};
+        std::memcpy(&header, each.data(), sizeof header);
+        header.nlmsg_seq = ++sequence_;
+        header.nlmsg_pid = 0;
+        header.nlmsg_flags |= NLM_F_REQUEST;
+        awaited = (header.nlmsg_flags & NLM_F_ACK) != 0 ? header.nlmsg_seq : awaited;
+        batch.append(reinterpret_cast<const char*>(&header), sizeof header);
+        batch.append(each, sizeof header, std::string::npos);
+        batch.append(NLMSG_ALIGN(batch.size()) - batch.size(), '\0');
+    }
+    sockaddr_nl kernel{};
+    kernel.nl_family = AF_NETLINK;
+    if (::sendto(fd_.get(), batch.data(), batch.size(), 0, reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) <
+        0) {
+        return kernel_failure(what, errno, {});
+    }
+    return receive_verdict(first, awaited, what);
+}
+
+Result<void> NetlinkChannel::receive_verdict(std::uint32_t first, std::uint32_t awaited, std::string_view what) {
+    const Deadline deadline = Deadline::after(kAnswerBudget);
+    std::vector<char> buffer;
+    std::optional<Error> failure;
+    while (true) {
+        if (auto got = receive_datagram(fd_.get(), what, deadline, buffer); !got) {
+            return got;
+        }
+        auto left = static_cast<int>(buffer.size());
+        const auto* record = reinterpret_cast<const nlmsghdr*>(buffer.data());
+        for (; NLMSG_OK(record, static_cast<unsigned>(left)); record = NLMSG_NEXT(record, left)) {
+            const auto closing = read_closing(*record);
+            if (!closing || record->nlmsg_seq < first || record->nlmsg_seq > awaited) {
+                continue;
+            }
+            if (closing->errno_value != 0 && !failure) {
+                failure = kernel_failure(what, closing->errno_value, closing->words)
+                              .value()
+                              .with("message", std::to_string(record->nlmsg_seq - first));
+            }
+            // An error of the first message is about the whole transaction, and may be the only answer.
+            if (record->nlmsg_seq == awaited || (record->nlmsg_seq == first && closing->errno_value != 0)) {
+                return failure ? fail(std::move(*failure)) : Result<void>();
+            }
+        }
+    }
 }
 
 Result<int> interface_index(NetlinkChannel& channel, std::string_view name) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <linux/netlink.h>
 #include <netlink/msg.h>
@@ -74,6 +75,11 @@ public:
     [[nodiscard]] Result<void> dump(NetlinkMessage& message, std::string_view what,
                                     const std::function<void(const nlmsghdr&)>& each,
                                     const std::function<void()>& restart);
+    /// Sends the messages (raw, complete) in one datagram, as protocols with transactions need them (nfnetlink), and
+    /// waits for the acknowledgement of the last one that carries NLM_F_ACK. The messages' sequence numbers are set
+    /// here. The Error is that of the message that failed first, as in request(), with its place among them as the fact
+    /// "message" (0: the transaction as a whole).
+    [[nodiscard]] Result<void> transact(const std::vector<std::string>& messages, std::string_view what);
     /// The descriptor, for joining multicast groups and for poll.
     [[nodiscard]] int fd() const { return fd_.get(); }
 
@@ -84,6 +90,8 @@ private:
     /// Hands every record that answers the last request to `each` until its end (ACK, error or DONE). Gives true when
     /// the kernel marked any record as part of an inconsistent dump.
     [[nodiscard]] Result<bool> receive(std::string_view what, const std::function<void(const nlmsghdr&)>& each);
+    /// Reads the acknowledgements of a transaction: its messages are numbered from `first`; that of `awaited` ends it.
+    [[nodiscard]] Result<void> receive_verdict(std::uint32_t first, std::uint32_t awaited, std::string_view what);
     UniqueFd fd_;
     std::uint32_t sequence_ = 0;
 };

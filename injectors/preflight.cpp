@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include "injectors/drop_rules.hpp"
 #include "injectors/journal.hpp"
 
 namespace railbreak::injectors {
@@ -154,6 +155,11 @@ Result<void> check_request(const FaultRequest& request) {
     }
     if (request.kind == FaultKind::kPartition && request.peers.empty()) {
         return wrong("a partition names no peer");
+    }
+    for (const std::string& peer : request.peers) {
+        if (auto address = parse_peer(peer); !address) {
+            return tl::unexpected(address.error());
+        }
     }
     if (request.kind == FaultKind::kReroute && (request.via_nic.empty() || request.via_nic == request.nic)) {
         return wrong("a reroute needs another NIC to go through");

@@ -14,6 +14,8 @@
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -74,6 +76,46 @@ std::string hex(const std::string& bytes) {
         out += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     }
     return out;
+}
+
+std::vector<std::string> rule_lines(HostOps& ops) {
+    std::vector<std::string> lines;
+    const auto rules = ops.rules();
+    EXPECT_TRUE(rules.has_value());
+    for (const std::string& each : rules.value_or(std::vector<std::string>())) {
+        lines.push_back("policy rule " + hex(each.substr(NLMSG_HDRLEN)));
+    }
+    return lines;
+}
+
+/// Tables, chains, sets and rules of every family; without the headers, which count changes.
+std::vector<std::string> nft_lines(HostOps& ops) {
+    std::vector<std::string> lines;
+    for (const int kind : {NFT_MSG_GETTABLE, NFT_MSG_GETCHAIN, NFT_MSG_GETSET, NFT_MSG_GETRULE}) {
+        NetlinkMessage request((NFNL_SUBSYS_NFTABLES << 8) | kind, NLM_F_DUMP);
+        request.append_header(nfgenmsg{});
+        const auto found = ops.nft_list({reinterpret_cast<const char*>(request.header()), request.header()->nlmsg_len});
+        EXPECT_TRUE(found.has_value()) << found.error().to_line();
+        for (const std::string& each : found.value_or(std::vector<std::string>())) {
+            lines.push_back(fmt::format("nft {} {}", kind, hex(each.substr(NLMSG_HDRLEN + sizeof(nfgenmsg)))));
+        }
+    }
+    return lines;
+}
+
+/// What the kernel forgets with a NIC's IPv6 part.
+std::vector<std::string> sysctl_lines() {
+    std::vector<std::string> lines;
+    for (const char* folder : {"/proc/sys/net/ipv6/conf/nic0", "/proc/sys/net/ipv6/neigh/nic0"}) {
+        std::error_code gone;
+        for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
+            std::ifstream file(entry.path());
+            std::string value;
+            std::getline(file, value);
+            lines.push_back(fmt::format("sysctl {} {}", entry.path().string(), value));
+        }
+    }
+    return lines;
 }
 
 } // namespace
@@ -337,6 +379,9 @@ std::vector<std::string> InjectorBench::snapshot() const {
             lines.push_back(fmt::format("filter of {}: {} parent {} priority {}", name, each.kind,
                                         to_tc_string(each.parent), each.priority));
         }
+    }
+    for (const auto& more : {rule_lines(*ops_), nft_lines(*ops_), sysctl_lines()}) {
+        lines.insert(lines.end(), more.begin(), more.end());
     }
     std::sort(lines.begin(), lines.end());
     return lines;
