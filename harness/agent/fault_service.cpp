@@ -38,6 +38,7 @@ public:
 
 private:
     [[nodiscard]] Result<Json> apply(const FaultRequest& request);
+    [[nodiscard]] Result<Json> preview(const FaultRequest& request);
     [[nodiscard]] Result<Json> revert(std::int32_t id);
 
     std::unique_ptr<injectors::HostOps> ops_; ///< outlives keeper_
@@ -55,6 +56,10 @@ Result<Json> KeeperService::handle(std::string_view method, const Json& params) 
         }
         Result<FaultRequest> request = fault_request_from_json(params);
         return request ? apply(*request) : Result<Json>(fail(std::move(request.error())));
+    }
+    if (method == "fault.preview") {
+        Result<FaultRequest> request = fault_request_from_json(params);
+        return request ? preview(*request) : Result<Json>(fail(std::move(request.error())));
     }
     if (method == "fault.revert") {
         const Result<std::int32_t> id = field<std::int32_t>(params, "id");
@@ -76,6 +81,17 @@ Result<Json> KeeperService::apply(const FaultRequest& request) {
     Json json = to_json(*evidence);
     json["collateral"] = collateral_.changes(request.id);
     return json;
+}
+
+/// What apply() would do, told and not done.
+Result<Json> KeeperService::preview(const FaultRequest& request) {
+    Result<injectors::FaultPreview> preview = keeper_.preview(request);
+    if (!preview) {
+        return fail(std::move(preview.error()));
+    }
+    return Json{{"target", to_string(preview->target)}, {"mechanism", preview->mechanism},
+                {"realism", preview->realism},          {"data_path", preview->data_path},
+                {"changes", preview->steps.changes},    {"undo", preview->steps.undo}};
 }
 
 Result<Json> KeeperService::revert(std::int32_t id) {

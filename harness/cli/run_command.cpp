@@ -9,7 +9,9 @@
 #include "base/console.hpp"
 #include "collective/algorithm.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/dry_run_output.hpp"
 #include "harness/cli/scenario_input.hpp"
+#include "harness/controller/dry_run.hpp"
 #include "harness/controller/run.hpp"
 #include "harness/record/location.hpp"
 #include "harness/record/reader.hpp"
@@ -26,6 +28,7 @@ struct RunArguments {
     std::uint64_t seed = 1;
     std::int32_t repeat = 1;
     bool no_faults = false;
+    bool dry_run = false;
     std::string on = "lab";
 };
 
@@ -70,6 +73,24 @@ int run_one(const CommonOptions& common, const RunArguments& arguments, const sc
     return result->exit_code;
 }
 
+/// What a run would do to its hosts. Returns the exit code: a fault that would be refused is a refusal.
+int forecast_one(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario) {
+    controller::Progress progress(::isatty(STDERR_FILENO) == 1);
+    const controller::RunOptions options{.executable = common.executable,
+                                         .database = common.database,
+                                         .seed = arguments.seed,
+                                         .no_faults = arguments.no_faults,
+                                         .command_line = common.command_line};
+    const Result<controller::Forecast> forecast = controller::dry_run_scenario(scenario, options, progress);
+    if (!forecast) {
+        return tell(common, forecast.error());
+    }
+    print(common.json ? forecast_json(*forecast) : forecast_text(*forecast));
+    return forecast->all_possible()
+               ? 0
+               : tell(Error(ErrorKind::kRefused, "a fault of this scenario would be refused, see above"));
+}
+
 /// Whether an exit code forbids to go on: refused, aborted or not torn down, nothing further may run on this cluster.
 bool must_stop(int exit_code) {
     return exit_code >= 3;
@@ -108,7 +129,8 @@ int run(CommonOptions& common, const RunArguments& arguments) {
     ::signal(SIGPIPE, SIG_IGN); // a run is not over because nobody reads its progress
     int worst = 0;
     for (const scenarios::Scenario& scenario : scenarios) {
-        worst = std::max(worst, run_repeats(common, arguments, scenario));
+        worst = std::max(worst, arguments.dry_run ? forecast_one(common, arguments, scenario)
+                                                  : run_repeats(common, arguments, scenario));
         if (must_stop(worst)) {
             break;
         }
@@ -129,6 +151,8 @@ void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose)
     command->add_option("--repeat", arguments->repeat, "Run each scenario so many times and report the spread")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
+    command->add_flag("--dry-run", arguments->dry_run,
+                      "Build the cluster, check every fault, print what would be changed and how it would be undone");
     command->add_flag("--no-faults", arguments->no_faults, "Measure only; apply no fault");
     command->callback([&common, arguments, choose] {
         choose([&common, arguments] {
