@@ -35,6 +35,11 @@ Result<void> make_folder(const std::string& path) {
 
 Result<UniqueFd> create_file(const std::string& folder) {
     UniqueFd fd(open(folder.c_str(), O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600));
+    if (!fd.valid() && errno == EOPNOTSUPP) {
+        // The layers of a container before Linux 6.3, and network file systems: a name that nobody looks for.
+        std::string name = folder + "/.unpublished-XXXXXX";
+        fd.reset(mkostemp(name.data(), O_APPEND | O_CLOEXEC));
+    }
     if (!fd.valid()) {
         return fail_errno(ErrorKind::kHarness, "create a file in " + folder, errno);
     }
@@ -42,11 +47,16 @@ Result<UniqueFd> create_file(const std::string& folder) {
 }
 
 Result<void> publish_file(int fd, const std::string& path) {
-    const std::string unnamed = "/proc/self/fd/" + std::to_string(fd);
-    if (linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    std::array<char, PATH_MAX> former{};
+    struct stat file {};
+    const ssize_t size = readlink(link.c_str(), former.data(), former.size() - 1);
+    if (size < 0 || fstat(fd, &file) != 0 ||
+        linkat(AT_FDCWD, link.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         return fail_errno(ErrorKind::kHarness, "create " + path, errno);
     }
-    return {};
+    const bool had_name = file.st_nlink != 0;
+    return had_name ? remove_file(former.data()) : Result<void>();
 }
 
 Result<void> append_to_file(int fd, std::string_view bytes) {

@@ -196,7 +196,8 @@ public:
     /// Creates the folder and its parents (mode 0700) when missing.
     [[nodiscard]] virtual Result<void> make_folder(const std::string& path) = 0;
     /// Creates a new file without a name in a folder, for appending (mode 0600; open(2), O_TMPFILE). Nobody else can
-    /// find it, and it is gone with its last descriptor, until publish_file() names it.
+    /// find it, and it is gone with its last descriptor, until publish_file() names it. Where a file system knows no
+    /// such files it is hidden instead, and stays behind when it is not published.
     [[nodiscard]] virtual Result<UniqueFd> create_file(const std::string& folder) = 0;
     /// Gives a file made by create_file() its name. A file of that name is EEXIST.
     [[nodiscard]] virtual Result<void> publish_file(int fd, const std::string& path) = 0;
