@@ -75,8 +75,18 @@ public:
     /// What go_to(wanted) will change, and what the undo will change back. Says what would happen; touches nothing.
     [[nodiscard]] virtual Steps describe(const FacetContext& context, const std::string& former,
                                          const WantedState& wanted) const = 0;
-    /// How it is done, for people: "htb class rate in place". Empty when nothing of the former state is used.
-    [[nodiscard]] virtual std::string mechanism(const std::string& former) const = 0;
+    /// How it is done for this request, for people: "htb class rate in place". Empty when nothing of the former state
+    /// is used.
+    [[nodiscard]] virtual std::string mechanism(const std::string& former, const FaultRequest& request) const = 0;
+    /// Looks whether a fault may join those that touch this facet already, whose plan was made without it. kRefused
+    /// with the reason when the mechanism that was chosen then cannot make it.
+    [[nodiscard]] virtual Result<void> join(const std::string&, const FaultRequest&) const { return {}; }
+    /// What can be told at the end of a fault, just before it is undone: counts of what it did. Evidence, never a
+    /// condition: what cannot be read is left out.
+    [[nodiscard]] virtual Readback closing(HostOps&, const FacetContext&, const std::string& /*former*/,
+                                           const WantedState&) const {
+        return {};
+    }
     /// The journal's form of the former state is checked with this when an entry is read. kInput when it is none.
     [[nodiscard]] virtual Result<void> check_former(const std::string& former) const = 0;
     /// True when go_to must be repeated at every renewal of the lease (kernel-side deadlines).

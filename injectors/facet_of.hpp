@@ -46,9 +46,17 @@ public:
         const auto known = decode(former);
         return known && concerned(wanted) ? steps(context, *known, wanted) : Steps();
     }
-    [[nodiscard]] std::string mechanism(const std::string& former) const final {
+    [[nodiscard]] std::string mechanism(const std::string& former, const FaultRequest& request) const final {
         const auto known = decode(former);
-        return known ? words(*known) : std::string();
+        return known ? words_for(*known, request) : std::string();
+    }
+    [[nodiscard]] Result<void> join(const std::string& former, const FaultRequest& request) const final {
+        return decode(former).and_then([&](const Former& known) { return may_join(known, request); });
+    }
+    [[nodiscard]] Readback closing(HostOps& ops, const FacetContext& context, const std::string& former,
+                                   const WantedState& wanted) const final {
+        const auto known = decode(former);
+        return known && concerned(wanted) ? closing_values(ops, context, *known, wanted) : Readback();
     }
     [[nodiscard]] Result<void> check_former(const std::string& former) const final {
         return decode(former).map([](const Former&) {});
@@ -77,6 +85,15 @@ protected:
     [[nodiscard]] virtual Steps steps(const FacetContext& context, const Former& former,
                                       const WantedState& wanted) const = 0;
     [[nodiscard]] virtual std::string words(const Former& former) const = 0;
+    /// mechanism(); by default the same for every request.
+    [[nodiscard]] virtual std::string words_for(const Former& former, const FaultRequest&) const {
+        return words(former);
+    }
+    [[nodiscard]] virtual Result<void> may_join(const Former&, const FaultRequest&) const { return {}; }
+    [[nodiscard]] virtual Readback closing_values(HostOps&, const FacetContext&, const Former&,
+                                                  const WantedState&) const {
+        return {};
+    }
     [[nodiscard]] virtual bool ends_by_itself(const Former&) const { return false; }
 
     [[nodiscard]] virtual std::string encode(const Former& former) const = 0;

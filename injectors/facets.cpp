@@ -25,7 +25,7 @@ public:
     }
     Result<void> target_gone(HostOps&, const FacetContext&, const std::string&) const override { return {}; }
     Steps describe(const FacetContext&, const std::string&, const WantedState&) const override { return {}; }
-    std::string mechanism(const std::string&) const override { return {}; }
+    std::string mechanism(const std::string&, const FaultRequest&) const override { return {}; }
     Result<void> check_former(const std::string&) const override { return {}; }
     bool renews(const std::string&) const override { return false; }
 
@@ -36,14 +36,13 @@ private:
 } // namespace
 
 const Facet& facet(FacetKind kind) {
-    static const Missing send_packets(FacetKind::kSendPackets);
     static const Missing reroute(FacetKind::kReroute);
     static const Missing cpu(FacetKind::kCpu);
     static const Missing disk(FacetKind::kDisk);
     switch (kind) {
     case FacetKind::kSendRate: return send_rate_facet();
     case FacetKind::kReceive: return receive_facet();
-    case FacetKind::kSendPackets: return send_packets;
+    case FacetKind::kSendPackets: return send_packets_facet();
     case FacetKind::kDrops: return drops_facet();
     case FacetKind::kReroute: return reroute;
     case FacetKind::kLink: return link_facet();

@@ -7,6 +7,7 @@ namespace railbreak::injectors {
 
 [[nodiscard]] const Facet& send_rate_facet();
 [[nodiscard]] const Facet& receive_facet();
+[[nodiscard]] const Facet& send_packets_facet();
 [[nodiscard]] const Facet& drops_facet();
 [[nodiscard]] const Facet& reroute_facet();
 [[nodiscard]] const Facet& link_facet();

@@ -16,7 +16,7 @@ namespace {
 std::string mechanism_of(const JournalEntry& entry) {
     std::vector<std::string> words;
     for (const FormerPart& part : entry.former) {
-        if (std::string word = facet(part.facet).mechanism(part.state); !word.empty()) {
+        if (std::string word = facet(part.facet).mechanism(part.state, entry.request); !word.empty()) {
             words.push_back(std::move(word));
         }
     }
@@ -125,6 +125,9 @@ Result<void> FaultKeeper::Impl::plan_facets(Held& fault) {
             }
         }
         if (known != nullptr) {
+            if (auto joined = facet(kind).join(known->state, fault.request); !joined) {
+                return joined;
+            }
             fault.entry.former.push_back(*known);
             continue;
         }

@@ -30,6 +30,7 @@ struct Held {
     FaultState state = FaultState::kPlanned;
     FaultEvidence evidence;
     std::optional<PortCounters> counters_at_apply; ///< nothing when they could not be read
+    bool closing_read = false;                     ///< the facets' counts are in the evidence
 };
 
 class FaultKeeper::Impl {
@@ -59,6 +60,7 @@ private:
     Result<void> check_company(const Held& fault) const;
     Result<void> write_down(Held& fault);
     Result<void> inject(Held& fault);
+    void add_closing_readings(Held& fault);
     Result<void> undo(Held& fault);
     Result<Notes> undo_partly(Held& fault, const WantedState& wanted);
     Result<void> observe(Held& fault, const WantedState& wanted);

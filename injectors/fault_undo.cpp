@@ -1,6 +1,7 @@
 // A fault's way out: revert, verify, close its entry.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -48,6 +49,21 @@ void add_carried_rates(HostOps& ops, Held& fault) {
 
 } // namespace
 
+/// What the fault's facets counted, before they go.
+void FaultKeeper::Impl::add_closing_readings(Held& fault) {
+    if (fault.evidence.observed_at.count() == 0 || fault.closing_read) {
+        return;
+    }
+    fault.closing_read = true; // once: a second try of the undo would read what the first has left
+    auto involved = together(fault.entry.target, &fault);
+    involved.push_back(&fault);
+    const auto wanted = wanted_by(involved);
+    for (const FormerPart& part : fault.entry.former) {
+        auto read = wanted ? facet(part.facet).closing(ops_, context_of(fault.entry), part.state, *wanted) : Readback();
+        std::move(read.begin(), read.end(), std::back_inserter(fault.evidence.readback));
+    }
+}
+
 /// Takes the fault's part back to what the faults that remain on its target want.
 Result<Notes> FaultKeeper::Impl::undo_partly(Held& fault, const WantedState& wanted) {
     const FacetContext context = context_of(fault.entry);
@@ -70,6 +86,7 @@ Result<Notes> FaultKeeper::Impl::undo_partly(Held& fault, const WantedState& wan
 
 Result<void> FaultKeeper::Impl::undo(Held& fault) {
     add_carried_rates(ops_, fault);
+    add_closing_readings(fault);
     const auto remaining = together(fault.entry.target, &fault);
     const auto wanted = wanted_by(remaining);
     const auto exists = target_exists(ops_, fault.entry.target);

@@ -4,6 +4,11 @@
 // past it the program lets everything pass: a fault made with it ends by itself when nobody is left to undo it. Loss
 // is silent (the sender's stack is told that the packet went out), as it is on a wire. The program counts what it does,
 // and these counts are the proof that the fault acts.
+//
+// A packet is what the network stack hands over: with segmentation offload up to 64 kB of a TCP flow are lost or
+// doubled as one. A damaged packet is one that the receiver discards (a bit of its IP header is turned over, which is
+// checked in every case): TCP sees a loss. Damage that passes for good data is another fault, which this program does
+// not make.
 #pragma once
 
 #include <cstdint>

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::uint32_t kQuantum = 60'000;
 
-TcHandle hook_of(TcDirection direction) {
-    return TC_H_MAKE(TC_H_CLSACT, direction == TcDirection::kIngress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
-}
-
 } // namespace
 
 const QdiscRecord* find_root(const std::vector<QdiscRecord>& qdiscs) {
@@ -75,7 +71,7 @@ ByteCount queue_limit(BitRate rate) {
     return ByteCount::bytes(std::max<std::uint64_t>(200'000, rate.bytes_per_s() / 50));
 }
 
-Result<void> ensure_htb(HostOps& ops, std::int32_t ifindex, BitRate rate) {
+Result<void> ensure_htb_class(HostOps& ops, std::int32_t ifindex, BitRate rate) {
     const auto qdiscs = ops.qdiscs(ifindex);
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
@@ -90,12 +86,14 @@ Result<void> ensure_htb(HostOps& ops, std::int32_t ifindex, BitRate rate) {
         return tl::unexpected(classes.error());
     }
     const bool present = find_handle(*classes, kOwnHtbClass) != nullptr;
-    auto done = present ? ops.change_class(ifindex, kOwnHtbClass, own_class(rate))
-                        : ops.make_class(ifindex, kOwnHtb, kOwnHtbClass, own_class(rate));
-    if (!done) {
-        return done;
-    }
-    return present_is_fine(ops.make_bfifo(ifindex, kOwnHtbClass, kOwnFifo, queue_limit(rate)));
+    return present ? ops.change_class(ifindex, kOwnHtbClass, own_class(rate))
+                   : ops.make_class(ifindex, kOwnHtb, kOwnHtbClass, own_class(rate));
+}
+
+Result<void> ensure_htb(HostOps& ops, std::int32_t ifindex, BitRate rate) {
+    return ensure_htb_class(ops, ifindex, rate).and_then([&] {
+        return present_is_fine(ops.make_bfifo(ifindex, kOwnHtbClass, kOwnFifo, queue_limit(rate)));
+    });
 }
 
 Result<std::optional<BitRate>> class_rate(HostOps& ops, std::int32_t ifindex, TcHandle handle) {
@@ -137,15 +135,21 @@ Result<LinkRecord> ensure_ifb(HostOps& ops, const std::string& name, const std::
     return **ifb;
 }
 
-bool is_own_redirect(const FilterRecord& filter, TcDirection direction) {
-    return filter.parent == hook_of(direction) && filter.priority == kRedirectPriority && filter.kind == "u32";
+TcHandle clsact_hook(TcDirection direction) {
+    return TC_H_MAKE(TC_H_CLSACT, direction == TcDirection::kIngress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
+}
+
+bool is_own_filter(const FilterRecord& filter, TcDirection direction, std::uint16_t priority) {
+    return filter.parent == clsact_hook(direction) && filter.priority == priority &&
+           filter.kind == (priority == kProgramPriority ? "bpf" : "u32");
 }
 
 Result<void> ensure_clsact(HostOps& ops, std::int32_t ifindex) {
     return present_is_fine(ops.make_clsact(ifindex));
 }
 
-Result<void> remove_own_filter(HostOps& ops, std::int32_t ifindex, TcDirection direction, std::uint16_t priority) {
+Result<void> remove_own_filter(HostOps& ops, std::int32_t ifindex, TcDirection direction, std::uint16_t priority,
+                               bool keep_clsact) {
     const auto qdiscs = ops.qdiscs(ifindex);
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
@@ -158,10 +162,7 @@ Result<void> remove_own_filter(HostOps& ops, std::int32_t ifindex, TcDirection d
     if (!filters) {
         return tl::unexpected(filters.error());
     }
-    const std::string_view kind = priority == kProgramPriority ? "bpf" : "u32";
-    const auto is_it = [&](const FilterRecord& filter) {
-        return filter.parent == hook_of(direction) && filter.priority == priority && filter.kind == kind;
-    };
+    const auto is_it = [&](const FilterRecord& filter) { return is_own_filter(filter, direction, priority); };
     if (std::any_of(filters->begin(), filters->end(), is_it)) {
         auto removed = priority == kProgramPriority ? ops.remove_program(ifindex, direction, priority)
                                                     : ops.remove_redirect(ifindex, direction, priority);
@@ -169,7 +170,7 @@ Result<void> remove_own_filter(HostOps& ops, std::int32_t ifindex, TcDirection d
             return removed;
         }
     }
-    if (std::all_of(filters->begin(), filters->end(), is_it)) {
+    if (!keep_clsact && std::all_of(filters->begin(), filters->end(), is_it)) {
         return gone_is_fine(ops.remove_qdisc(ifindex, kTcClsactParent, kTcClsactHandle));
     }
     return {};

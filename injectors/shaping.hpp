@@ -56,8 +56,10 @@ template <class Record> const Record* find_handle(const std::vector<Record>& rec
 /// Bytes that a cap's queue holds: 20 ms of the rate, at least 200 kB.
 [[nodiscard]] ByteCount queue_limit(BitRate rate);
 
-/// An htb root with one class of that rate and a bfifo on the device; whatever part is there already stays, the class
-/// gets the rate.
+/// An htb root with one class of that rate on the device; whatever part is there already stays, the class gets the
+/// rate.
+[[nodiscard]] Result<void> ensure_htb_class(HostOps& ops, std::int32_t ifindex, BitRate rate);
+/// The same with a bfifo under the class.
 [[nodiscard]] Result<void> ensure_htb(HostOps& ops, std::int32_t ifindex, BitRate rate);
 
 /// Rate of the class with that handle; empty when there is none.
@@ -69,14 +71,16 @@ template <class Record> const Record* find_handle(const std::vector<Record>& rec
 /// The same, made with the alias `owner` when missing. It is left down: the caller puts its qdisc on first.
 [[nodiscard]] Result<LinkRecord> ensure_ifb(HostOps& ops, const std::string& name, const std::string& owner);
 
-/// True for our redirect among filters.
-[[nodiscard]] bool is_own_redirect(const FilterRecord& filter, TcDirection direction);
+/// Parent of the filters that see one direction of a NIC.
+[[nodiscard]] TcHandle clsact_hook(TcDirection direction);
+/// True for our redirect, or our program, among filters.
+[[nodiscard]] bool is_own_filter(const FilterRecord& filter, TcDirection direction, std::uint16_t priority);
 
 /// Adds a clsact where there is none.
 [[nodiscard]] Result<void> ensure_clsact(HostOps& ops, std::int32_t ifindex);
-/// Removes our filter of that direction and priority where it is there; then the clsact when no filter is left on it.
-/// Filters of others keep it.
+/// Removes our filter of that direction and priority where it is there; then the clsact when no filter is left on it,
+/// unless it is to be kept. Filters of others keep it in any case.
 [[nodiscard]] Result<void> remove_own_filter(HostOps& ops, std::int32_t ifindex, TcDirection direction,
-                                             std::uint16_t priority);
+                                             std::uint16_t priority, bool keep_clsact);
 
 } // namespace railbreak::injectors

@@ -11,7 +11,7 @@ namespace railbreak::injectors {
 
 /// Passes everything to `inner`; before each effect calls `before(name)`, and when that fails, returns its Error
 /// without performing the effect. Readings and clocks pass unasked. `inner` must outlive this object.
-class SteppedHostOps final : public HostOps {
+class SteppedHostOps : public HostOps {
 public:
     using Hook = std::function<Result<void>(std::string_view effect)>;
     SteppedHostOps(HostOps& inner, Hook before) : inner_(inner), before_(std::move(before)) {}

@@ -66,7 +66,7 @@ SurveyedKind plan_kind(HostOps& ops, const FaultRequest& request, const Result<F
         if (!former) {
             return refuse(former.error());
         }
-        words.push_back(facet(kind).mechanism(*former));
+        words.push_back(facet(kind).mechanism(*former, request));
     }
     found.mechanism = fmt::format("{}", fmt::join(words, " + "));
     return found;

@@ -19,6 +19,8 @@
 #include <netlink/attr.h>
 
 #include "base/check.hpp"
+#include "injectors/netem.hpp"
+#include "injectors/tc_message.hpp"
 
 namespace railbreak::injectors {
 namespace {
@@ -27,30 +29,6 @@ static_assert(kTcRoot == TC_H_ROOT && kTcClsactParent == TC_H_CLSACT);
 
 constexpr std::uint64_t kNanosecondsPerTick = 64; // 1 << PSCHED_SHIFT
 constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
-constexpr int kAdd = NLM_F_CREATE | NLM_F_EXCL;
-
-/// Where in a device's tree a message acts.
-struct Place {
-    int ifindex = 0;
-    TcHandle parent = 0;
-    TcHandle handle = 0;
-    std::uint32_t info = 0; ///< priority and protocol of a filter
-};
-
-NetlinkMessage tc_message(int type, int flags, const Place& place, std::string_view kind) {
-    NetlinkMessage message(type, flags);
-    tcmsg header{};
-    header.tcm_family = AF_UNSPEC;
-    header.tcm_ifindex = place.ifindex;
-    header.tcm_parent = place.parent;
-    header.tcm_handle = place.handle;
-    header.tcm_info = place.info;
-    message.append_header(header);
-    if (!kind.empty()) {
-        message.put_string(TCA_KIND, kind);
-    }
-    return message;
-}
 
 /// The 32-bit half of a rate: saturated, with the true value in the 64-bit attribute.
 tc_ratespec rate_spec(BitRate rate) {
@@ -69,39 +47,12 @@ std::uint32_t clamp_u32(std::uint64_t value) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
 }
 
-/// Copies a fixed-size structure out of an attribute; a short one is left zero beyond its end.
-template <class T> T copy_attribute(const nlattr* attribute) {
-    T value{};
-    if (attribute != nullptr && nla_len(attribute) > 0) {
-        std::memcpy(&value, nla_data(attribute), std::min(sizeof value, static_cast<std::size_t>(nla_len(attribute))));
-    }
-    return value;
-}
-
 BitRate rate_of(const tc_ratespec& spec, const nlattr* wide) {
     const std::uint64_t bytes = wide != nullptr ? copy_attribute<std::uint64_t>(wide) : spec.rate;
     return BitRate::bits_per_s(bytes * 8);
 }
 
-template <std::size_t Size> using Attributes = std::array<nlattr*, Size>;
-
-/// Attributes of one traffic-control record of the device, or false when it is about another device.
-bool parse_record(const nlmsghdr& record, int ifindex, Attributes<TCA_MAX + 1>& attributes) {
-    if (record.nlmsg_len < NLMSG_LENGTH(sizeof(tcmsg))) {
-        return false;
-    }
-    const auto* header = static_cast<const tcmsg*>(NLMSG_DATA(&record));
-    // libnl's parser only reads; its signature lacks the const.
-    return header->tcm_ifindex == ifindex &&
-           nlmsg_parse(const_cast<nlmsghdr*>(&record), sizeof(tcmsg), attributes.data(), TCA_MAX, nullptr) == 0;
-}
-
-std::string kind_of(const Attributes<TCA_MAX + 1>& attributes) {
-    const nlattr* kind = attributes[TCA_KIND];
-    return kind != nullptr ? std::string(nla_get_string(kind)) : std::string();
-}
-
-Result<void> send_htb_class(NetlinkChannel& channel, int flags, const Place& place, const HtbClass& parameters,
+Result<void> send_htb_class(NetlinkChannel& channel, int flags, const TcPlace& place, const HtbClass& parameters,
                             std::string_view verb) {
     auto message = tc_message(RTM_NEWTCLASS, flags, place, "htb");
     tc_htb_opt options{};
@@ -123,7 +74,7 @@ Result<void> send_htb_class(NetlinkChannel& channel, int flags, const Place& pla
                                                 to_tc_string(place.handle), place.ifindex, to_string(parameters.rate)));
 }
 
-Result<void> send_tbf(NetlinkChannel& channel, int flags, const Place& place, const TbfShape& shape,
+Result<void> send_tbf(NetlinkChannel& channel, int flags, const TcPlace& place, const TbfShape& shape,
                       std::string_view verb) {
     auto message = tc_message(RTM_NEWQDISC, flags, place, "tbf");
     tc_tbf_qopt options{};
@@ -142,7 +93,7 @@ Result<void> send_tbf(NetlinkChannel& channel, int flags, const Place& place, co
 }
 
 HtbClass parse_htb_class(const nlattr* options) {
-    Attributes<TCA_HTB_MAX + 1> inner{};
+    TcAttributes<TCA_HTB_MAX + 1> inner{};
     HtbClass parameters;
     if (options == nullptr || nla_parse_nested(inner.data(), TCA_HTB_MAX, const_cast<nlattr*>(options), nullptr) != 0) {
         return parameters;
@@ -163,34 +114,32 @@ void parse_qdisc_options(QdiscRecord& qdisc, const nlattr* options) {
     if (qdisc.kind == "bfifo") {
         qdisc.fifo_limit = ByteCount::bytes(copy_attribute<tc_fifo_qopt>(options).limit);
     } else if (qdisc.kind == "htb") {
-        Attributes<TCA_HTB_MAX + 1> inner{};
+        TcAttributes<TCA_HTB_MAX + 1> inner{};
         if (nla_parse_nested(inner.data(), TCA_HTB_MAX, const_cast<nlattr*>(options), nullptr) == 0) {
             qdisc.htb_default = copy_attribute<tc_htb_glob>(inner[TCA_HTB_INIT]).defcls;
         }
     } else if (qdisc.kind == "tbf") {
-        Attributes<TCA_TBF_MAX + 1> inner{};
+        TcAttributes<TCA_TBF_MAX + 1> inner{};
         if (nla_parse_nested(inner.data(), TCA_TBF_MAX, const_cast<nlattr*>(options), nullptr) == 0) {
             qdisc.tbf_rate = rate_of(copy_attribute<tc_tbf_qopt>(inner[TCA_TBF_PARMS]).rate, inner[TCA_TBF_RATE64]);
         }
+    } else if (qdisc.kind == "netem") {
+        qdisc.netem = parse_netem(options);
     }
 }
 
 void parse_statistics(QdiscRecord& qdisc, const nlattr* statistics) {
-    Attributes<TCA_STATS_MAX + 1> inner{};
+    TcAttributes<TCA_STATS_MAX + 1> inner{};
     if (statistics == nullptr ||
         nla_parse_nested(inner.data(), TCA_STATS_MAX, const_cast<nlattr*>(statistics), nullptr) != 0) {
         return;
     }
-    qdisc.sent_bytes = copy_attribute<gnet_stats_basic>(inner[TCA_STATS_BASIC]).bytes;
+    const auto basic = copy_attribute<gnet_stats_basic>(inner[TCA_STATS_BASIC]);
+    qdisc.sent_bytes = basic.bytes;
+    qdisc.sent_packets = basic.packets;
     const auto queue = copy_attribute<gnet_stats_queue>(inner[TCA_STATS_QUEUE]);
     qdisc.backlog_bytes = queue.backlog;
     qdisc.dropped_packets = queue.drops;
-}
-
-Place redirect_place(int ifindex, TcDirection direction, std::uint16_t priority) {
-    const TcHandle parent = direction == TcDirection::kIngress ? TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
-                                                               : TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS);
-    return {ifindex, parent, 0, (static_cast<std::uint32_t>(priority) << 16U) | htons(ETH_P_ALL)};
 }
 
 std::string_view word(TcDirection direction) {
@@ -198,6 +147,42 @@ std::string_view word(TcDirection direction) {
 }
 
 } // namespace
+
+TcPlace filter_place(int ifindex, TcDirection direction, std::uint16_t priority) {
+    const TcHandle parent = direction == TcDirection::kIngress ? TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
+                                                               : TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS);
+    return {ifindex, parent, 0, (static_cast<std::uint32_t>(priority) << 16U) | htons(ETH_P_ALL)};
+}
+
+NetlinkMessage tc_message(int type, int flags, const TcPlace& place, std::string_view kind) {
+    NetlinkMessage message(type, flags);
+    tcmsg header{};
+    header.tcm_family = AF_UNSPEC;
+    header.tcm_ifindex = place.ifindex;
+    header.tcm_parent = place.parent;
+    header.tcm_handle = place.handle;
+    header.tcm_info = place.info;
+    message.append_header(header);
+    if (!kind.empty()) {
+        message.put_string(TCA_KIND, kind);
+    }
+    return message;
+}
+
+bool parse_tc_record(const nlmsghdr& record, int ifindex, TcAttributes<TCA_MAX + 1>& attributes) {
+    if (record.nlmsg_len < NLMSG_LENGTH(sizeof(tcmsg))) {
+        return false;
+    }
+    const auto* header = static_cast<const tcmsg*>(NLMSG_DATA(&record));
+    // libnl's parser only reads; its signature lacks the const.
+    return header->tcm_ifindex == ifindex &&
+           nlmsg_parse(const_cast<nlmsghdr*>(&record), sizeof(tcmsg), attributes.data(), TCA_MAX, nullptr) == 0;
+}
+
+std::string tc_kind_of(const TcAttributes<TCA_MAX + 1>& attributes) {
+    const nlattr* kind = attributes[TCA_KIND];
+    return kind != nullptr ? std::string(nla_get_string(kind)) : std::string();
+}
 
 std::string to_tc_string(TcHandle handle) {
     return fmt::format("{:x}:{:x}", handle >> 16U, handle & 0xFFFFU);
@@ -227,7 +212,7 @@ HtbClass make_htb_class(BitRate rate, ByteCount burst, std::uint32_t quantum) {
 }
 
 Result<void> add_htb(NetlinkChannel& channel, int ifindex, TcHandle handle, std::uint16_t default_minor) {
-    auto message = tc_message(RTM_NEWQDISC, kAdd, {ifindex, kTcRoot, handle, 0}, "htb");
+    auto message = tc_message(RTM_NEWQDISC, kTcAdd, {ifindex, kTcRoot, handle, 0}, "htb");
     tc_htb_glob options{};
     options.version = TC_HTB_PROTOVER;
     options.rate2quantum = 10;
@@ -240,7 +225,7 @@ Result<void> add_htb(NetlinkChannel& channel, int ifindex, TcHandle handle, std:
 
 Result<void> add_htb_class(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle,
                            const HtbClass& parameters) {
-    return send_htb_class(channel, kAdd, {ifindex, parent, handle, 0}, parameters, "add");
+    return send_htb_class(channel, kTcAdd, {ifindex, parent, handle, 0}, parameters, "add");
 }
 
 Result<void> change_htb_class(NetlinkChannel& channel, int ifindex, TcHandle handle, const HtbClass& parameters) {
@@ -256,8 +241,8 @@ Result<std::vector<HtbClassRecord>> list_htb_classes(NetlinkChannel& channel, in
     std::vector<HtbClassRecord> found;
     auto message = tc_message(RTM_GETTCLASS, 0, {ifindex, 0, 0, 0}, "");
     const auto take = [&](const nlmsghdr& record) {
-        Attributes<TCA_MAX + 1> attributes{};
-        if (parse_record(record, ifindex, attributes) && kind_of(attributes) == "htb") {
+        TcAttributes<TCA_MAX + 1> attributes{};
+        if (parse_tc_record(record, ifindex, attributes) && tc_kind_of(attributes) == "htb") {
             const auto* header = static_cast<const tcmsg*>(NLMSG_DATA(&record));
             found.push_back({header->tcm_handle, header->tcm_parent, parse_htb_class(attributes[TCA_OPTIONS])});
         }
@@ -285,14 +270,14 @@ Result<HtbClass> read_htb_class(NetlinkChannel& channel, int ifindex, TcHandle h
 }
 
 Result<void> add_bfifo(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle, ByteCount limit) {
-    auto message = tc_message(RTM_NEWQDISC, kAdd, {ifindex, parent, handle, 0}, "bfifo");
+    auto message = tc_message(RTM_NEWQDISC, kTcAdd, {ifindex, parent, handle, 0}, "bfifo");
     const tc_fifo_qopt options{clamp_u32(limit.bytes())};
     message.put_bytes(TCA_OPTIONS, &options, sizeof options);
     return channel.request(message, fmt::format("add the bfifo {} to interface {}", to_tc_string(handle), ifindex));
 }
 
 Result<void> add_tbf(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle, const TbfShape& shape) {
-    return send_tbf(channel, kAdd, {ifindex, parent, handle, 0}, shape, "add");
+    return send_tbf(channel, kTcAdd, {ifindex, parent, handle, 0}, shape, "add");
 }
 
 Result<void> change_tbf(NetlinkChannel& channel, int ifindex, TcHandle parent, TcHandle handle, const TbfShape& shape) {
@@ -309,13 +294,13 @@ Result<std::vector<QdiscRecord>> list_qdiscs(NetlinkChannel& channel, int ifinde
     auto message = tc_message(RTM_GETQDISC, 0, {ifindex, 0, 0, 0}, "");
     message.put_bytes(TCA_DUMP_INVISIBLE, nullptr, 0);
     const auto take = [&](const nlmsghdr& record) {
-        Attributes<TCA_MAX + 1> attributes{};
-        if (!parse_record(record, ifindex, attributes)) {
+        TcAttributes<TCA_MAX + 1> attributes{};
+        if (!parse_tc_record(record, ifindex, attributes)) {
             return;
         }
         const auto* header = static_cast<const tcmsg*>(NLMSG_DATA(&record));
         QdiscRecord qdisc;
-        qdisc.kind = kind_of(attributes);
+        qdisc.kind = tc_kind_of(attributes);
         qdisc.handle = header->tcm_handle;
         qdisc.parent = header->tcm_parent;
         parse_qdisc_options(qdisc, attributes[TCA_OPTIONS]);
@@ -331,7 +316,7 @@ Result<std::vector<QdiscRecord>> list_qdiscs(NetlinkChannel& channel, int ifinde
 }
 
 Result<void> add_clsact(NetlinkChannel& channel, int ifindex) {
-    auto message = tc_message(RTM_NEWQDISC, kAdd, {ifindex, kTcClsactParent, kTcClsactHandle, 0}, "clsact");
+    auto message = tc_message(RTM_NEWQDISC, kTcAdd, {ifindex, kTcClsactParent, kTcClsactHandle, 0}, "clsact");
     return channel.request(message, fmt::format("add clsact to interface {}", ifindex));
 }
 
@@ -341,7 +326,7 @@ Result<void> delete_clsact(NetlinkChannel& channel, int ifindex) {
 
 Result<void> add_redirect(NetlinkChannel& channel, int ifindex, TcDirection direction, std::uint16_t priority,
                           int target_ifindex) {
-    auto message = tc_message(RTM_NEWTFILTER, kAdd, redirect_place(ifindex, direction, priority), "u32");
+    auto message = tc_message(RTM_NEWTFILTER, kTcAdd, filter_place(ifindex, direction, priority), "u32");
     // One key with an empty mask matches every packet; "terminal" makes the match final, so the action runs.
     std::array<char, sizeof(tc_u32_sel) + sizeof(tc_u32_key)> match{};
     tc_u32_sel selector{};
@@ -368,20 +353,20 @@ Result<void> add_redirect(NetlinkChannel& channel, int ifindex, TcDirection dire
 }
 
 Result<void> delete_redirect(NetlinkChannel& channel, int ifindex, TcDirection direction, std::uint16_t priority) {
-    auto message = tc_message(RTM_DELTFILTER, 0, redirect_place(ifindex, direction, priority), "u32");
+    auto message = tc_message(RTM_DELTFILTER, 0, filter_place(ifindex, direction, priority), "u32");
     return channel.request(
         message, fmt::format("delete the {} redirect {} of interface {}", word(direction), priority, ifindex));
 }
 
 Result<bool> has_redirect(NetlinkChannel& channel, int ifindex, TcDirection direction, std::uint16_t priority) {
     bool found = false;
-    auto place = redirect_place(ifindex, direction, priority);
+    auto place = filter_place(ifindex, direction, priority);
     const std::uint32_t wanted = place.info;
     place.info = 0;
     auto message = tc_message(RTM_GETTFILTER, 0, place, "");
     const auto take = [&](const nlmsghdr& record) {
-        Attributes<TCA_MAX + 1> attributes{};
-        if (parse_record(record, ifindex, attributes) && kind_of(attributes) == "u32") {
+        TcAttributes<TCA_MAX + 1> attributes{};
+        if (parse_tc_record(record, ifindex, attributes) && tc_kind_of(attributes) == "u32") {
             found = found || static_cast<const tcmsg*>(NLMSG_DATA(&record))->tcm_info == wanted;
         }
     };
@@ -394,7 +379,7 @@ Result<bool> has_redirect(NetlinkChannel& channel, int ifindex, TcDirection dire
 }
 
 Result<int> add_ifb(NetlinkChannel& channel, std::string_view name, std::string_view alias) {
-    NetlinkMessage message(RTM_NEWLINK, kAdd);
+    NetlinkMessage message(RTM_NEWLINK, kTcAdd);
     ifinfomsg header{};
     header.ifi_flags = IFF_UP;
     header.ifi_change = IFF_UP;

@@ -85,6 +85,7 @@ struct QdiscRecord {
     TcHandle handle = 0;
     TcHandle parent = 0;
     std::uint64_t sent_bytes = 0;
+    std::uint32_t sent_packets = 0; ///< after segmentation of what was queued as one
     std::uint32_t backlog_bytes = 0;
     std::uint32_t dropped_packets = 0;
     std::optional<ByteCount> fifo_limit;      ///< of a bfifo
