@@ -27,13 +27,16 @@ std::unique_ptr<const Schedule> schedule(Rank ranks, std::int64_t segments, bool
 }
 
 /// Arguments: ranks, segments, two lanes, latency in microseconds, cut-through.
-void play(benchmark::State& state, PortModel model) {
+void play(benchmark::State& state, PortModel model, bool as_tcp = false) {
     const auto ranks = static_cast<Rank>(state.range(0));
     const auto plan = schedule(ranks, state.range(1), state.range(2) != 0);
     const SimulationOptions options{.model = model,
                                     .topology = one_straggler(ranks, ranks / 3, {8, 7}),
                                     .healthy_goodput = BitRate::bits_per_s(400'000'000'000),
                                     .cut_through = state.range(4) != 0,
+                                    .sharing = as_tcp ? PortSharing::kWindows : PortSharing::kMaxMin,
+                                    .send_buffer = ByteCount::bytes(as_tcp ? 192U << 10U : 0),
+                                    .receive_buffer = ByteCount::bytes(as_tcp ? 16U << 20U : 0),
                                     .flow_overhead = Nanoseconds(500),
                                     .flow_latency = std::chrono::microseconds(state.range(3))};
     std::int64_t flows = 0;
@@ -54,6 +57,10 @@ void exclusive(benchmark::State& state) {
 void fluid(benchmark::State& state) {
     play(state, PortModel::kFluid);
 }
+/// As `railbreak simulate` does: windows share the ports, buffers at both ends.
+void fluid_tcp(benchmark::State& state) {
+    play(state, PortModel::kFluid, true);
+}
 
 BENCHMARK(exclusive)
     ->Args({256, 16, 0, 0, 0})
@@ -68,6 +75,12 @@ BENCHMARK(fluid)
     ->Args({256, 16, 0, 0, 1})
     ->Args({256, 16, 1, 3, 1})
     ->Args({256, 0, 0, 0, 0})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(fluid_tcp)
+    ->Args({8, 16, 1, 3, 1})
+    ->Args({64, 16, 0, 3, 1})
+    ->Args({64, 16, 1, 3, 1})
+    ->Args({256, 0, 0, 3, 1})
     ->Unit(benchmark::kMillisecond);
 
 } // namespace

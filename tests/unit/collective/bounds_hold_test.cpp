@@ -67,7 +67,7 @@ TEST_P(BoundsHold, ForEveryAlgorithmOnEveryCluster) {
             planned.emplace(algorithm->name());
             SimulationOptions options = simulation_of(input);
             if (options.model == PortModel::kFluid && round % 2 != 0) { // none, some, without limit
-                options.sharing = PortSharing::kWindows;
+                options.sharing = round % 4 == 1 ? PortSharing::kWindows : PortSharing::kMaxMin;
                 options.send_buffer = ByteCount::bytes(static_cast<std::uint64_t>(round) * 1000);
                 options.receive_buffer = ByteCount::bytes(random() % 3 * random());
             }
