@@ -50,7 +50,8 @@ std::string when_of(const PlannedFault& fault) {
     if (!fault.at_iteration) {
         return "during the degraded phase";
     }
-    return fmt::format("at {} of degraded iteration {}{}", to_string(fault.offset), *fault.at_iteration,
+    const std::string offset = fault.offset.count() == 0 ? "the start" : to_string(fault.offset);
+    return fmt::format("at {} of degraded iteration {}{}", offset, *fault.at_iteration,
                        fault.duration ? ", for " + to_string(*fault.duration) : "");
 }
 

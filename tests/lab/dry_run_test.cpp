@@ -43,7 +43,7 @@ TEST_F(DryRun, TellsChangesAndUndoHostByHostAndRecordsNothing) {
     EXPECT_THAT(asked.out, HasSubstr("h1\n  half (cap) during the degraded phase"));
     EXPECT_THAT(asked.out, HasSubstr("do    rail0: htb class fb01:1 from 200 Mbit/s to 100 Mbit/s"));
     EXPECT_THAT(asked.out, HasSubstr("undo  rail0: htb class fb01:1 back to 200 Mbit/s"));
-    EXPECT_THAT(asked.out, HasSubstr("h2\n  blink (link_down) at 0 s of degraded iteration 1, for 100 ms"));
+    EXPECT_THAT(asked.out, HasSubstr("h2\n  blink (link_down) at the start of degraded iteration 1, for 100 ms"));
     EXPECT_FALSE(std::filesystem::exists(home() / "runs.db"));
     EXPECT_TRUE(wait_until_none(home(), std::chrono::seconds(10)).empty());
 }
