@@ -46,14 +46,19 @@ std::vector<std::string> cgroup_mounts() {
     return points;
 }
 
-/// Every cgroup that railbreak made.
-std::vector<std::string> own_cgroups() {
+/// Every cgroup that railbreak made for one of these processes; other tests may have theirs at the same time.
+std::vector<std::string> own_cgroups(const std::vector<pid_t>& victims) {
+    const auto is_own = [&](const std::string& name) {
+        return name.starts_with("railbreak") && std::any_of(victims.begin(), victims.end(), [&](pid_t pid) {
+                   return name.ends_with("-" + std::to_string(pid));
+               });
+    };
     std::set<std::string> found;
     for (const std::string& point : cgroup_mounts()) {
         std::error_code ignored;
         for (auto entry = std::filesystem::recursive_directory_iterator(point, ignored);
              entry != std::filesystem::recursive_directory_iterator(); entry.increment(ignored)) {
-            if (entry->is_directory(ignored) && entry->path().filename().string().starts_with("railbreak")) {
+            if (entry->is_directory(ignored) && is_own(entry->path().filename().string())) {
                 found.insert(std::filesystem::canonical(entry->path(), ignored).string());
             }
         }
@@ -152,6 +157,7 @@ void ConformanceTargets::start_victim() {
         _exit(0);
     }
     ASSERT_GT(victim_, 0);
+    victims_.push_back(victim_);
 }
 
 void ConformanceTargets::end_victim() {
@@ -182,7 +188,7 @@ FaultRequest ConformanceTargets::aimed(FaultRequest request) {
 
 std::vector<std::string> ConformanceTargets::snapshot() const {
     std::vector<std::string> lines = InjectorLab::snapshot();
-    for (const std::string& group : own_cgroups()) {
+    for (const std::string& group : own_cgroups(victims_)) {
         lines.push_back("cgroup of railbreak " + group);
     }
     if (victim_ > 0 && victim_counts_) {

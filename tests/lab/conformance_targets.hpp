@@ -43,7 +43,8 @@ private:
     void start_victim();
     void mount_small_disk();
     pid_t victim_ = 0;
-    bool victim_counts_ = true; ///< a killed one is no part of the snapshot
+    std::vector<pid_t> victims_; ///< all that there ever were
+    bool victim_counts_ = true;  ///< a killed one is no part of the snapshot
     std::string disk_;
     std::string no_disk_;
 };
