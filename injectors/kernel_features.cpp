@@ -77,9 +77,14 @@ private:
     }
 
     void note(KernelFeature feature, const Result<void>& tried) {
-        if (!tried) {
-            features_.set_missing(feature, fmt::format("{} (needs {})", tried.error().message(), remedy(feature)));
+        if (tried) {
+            return;
         }
+        const int code = kernel_errno(tried.error());
+        const bool unknown = code == ENOENT || code == EOPNOTSUPP || code == EPROTONOSUPPORT;
+        features_.set_missing(feature,
+                              unknown ? fmt::format("this kernel has no {} ({})", to_string(feature), remedy(feature))
+                                      : fmt::format("{} (needs {})", tried.error().message(), remedy(feature)));
     }
 
     NetlinkChannel channel_;

@@ -131,8 +131,11 @@ void ConformanceTargets::SetUp() {
 
 void ConformanceTargets::TearDown() {
     end_victim();
-    if (no_disk_.empty() && !disk_.empty()) {
-        umount2(disk_.c_str(), MNT_DETACH);
+    if (!disk_.empty()) {
+        if (no_disk_.empty()) {
+            umount2(disk_.c_str(), MNT_DETACH);
+        }
+        std::filesystem::remove(disk_);
     }
     InjectorLab::TearDown();
 }
