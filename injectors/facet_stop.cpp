@@ -169,13 +169,14 @@ protected:
         if (!wanted.stopped) {
             return Readback();
         }
-        const auto stopped = former.mechanism == Mechanism::kSignal
-                                 ? wait_threads(ops, context.target.process.pid, true)
-                                 : wait_frozen(ops, former);
-        if (!stopped) {
-            return tl::unexpected(stopped.error());
+        const ProcessIdentity& process = context.target.process;
+        const bool by_signal = former.mechanism == Mechanism::kSignal;
+        const auto stopped = by_signal ? wait_threads(ops, process.pid, true) : wait_frozen(ops, former);
+        const auto inside = by_signal ? Result<bool>(true) : holds(ops, former.place, process);
+        if (!stopped || !inside) {
+            return tl::unexpected(stopped ? inside.error() : stopped.error());
         }
-        if (!*stopped) {
+        if (!*stopped || !*inside) {
             return fail(ErrorKind::kHarness, fmt::format("{} does not stand still", to_string(context.target)));
         }
         return Readback{{"stopped", "yes"}};

@@ -37,7 +37,6 @@ private:
 
 const Facet& facet(FacetKind kind) {
     static const Missing reroute(FacetKind::kReroute);
-    static const Missing cpu(FacetKind::kCpu);
     static const Missing disk(FacetKind::kDisk);
     switch (kind) {
     case FacetKind::kSendRate: return send_rate_facet();
@@ -46,7 +45,7 @@ const Facet& facet(FacetKind kind) {
     case FacetKind::kDrops: return drops_facet();
     case FacetKind::kReroute: return reroute;
     case FacetKind::kLink: return link_facet();
-    case FacetKind::kCpu: return cpu;
+    case FacetKind::kCpu: return cpu_facet();
     case FacetKind::kStop: return stop_facet();
     case FacetKind::kKill: return kill_facet();
     case FacetKind::kDisk: return disk;

@@ -11,6 +11,7 @@ namespace railbreak::injectors {
 [[nodiscard]] const Facet& drops_facet();
 [[nodiscard]] const Facet& reroute_facet();
 [[nodiscard]] const Facet& link_facet();
+[[nodiscard]] const Facet& cpu_facet();
 [[nodiscard]] const Facet& stop_facet();
 [[nodiscard]] const Facet& kill_facet();
 

@@ -414,14 +414,20 @@ Result<void> gather(HostOps& ops, const GroupPlace& place, const ProcessIdentity
         waiting.insert(waiting.end(), children.begin(), children.end());
     }
     // cgroups know pids only. One that was given again just now has been moved wrongly, and goes back with the undo.
-    const auto now = ops.process(process.pid);
-    if (!now) {
-        return tl::unexpected(now.error());
-    }
-    if (!*now || (*now)->identity.start_ticks != process.start_ticks) {
-        return fail_errno(ErrorKind::kHarness, fmt::format("put the process {} into a cgroup", process.pid), ESRCH);
+    const auto inside = holds(ops, place, process);
+    if (!inside || !*inside) {
+        return inside ? fail_errno(ErrorKind::kHarness, fmt::format("put the process {} into a cgroup", process.pid),
+                                   ESRCH)
+                      : tl::unexpected(inside.error());
     }
     return {};
+}
+
+Result<bool> holds(HostOps& ops, const GroupPlace& place, const ProcessIdentity& process) {
+    return ops.process(process.pid).map([&](const std::optional<ProcessRecord>& found) {
+        return found && found->identity.start_ticks == process.start_ticks &&
+               cgroup_of(*found, place.tree) == group_path(place);
+    });
 }
 
 Result<void> dissolve(HostOps& ops, const GroupPlace& place) {

@@ -59,6 +59,8 @@ void put_place(Encoder& out, const GroupPlace& place);
 /// Moves the process and its descendants from the former cgroup into the group. Idempotent. errno ESRCH when the
 /// process is gone.
 [[nodiscard]] Result<void> gather(HostOps& ops, const GroupPlace& place, const ProcessIdentity& process);
+/// Whether this very process is in the group.
+[[nodiscard]] Result<bool> holds(HostOps& ops, const GroupPlace& place, const ProcessIdentity& process);
 /// Moves everything in the group back to the former cgroup and removes the group, unless a freezer or a quota is still
 /// set on it. Idempotent; a group that is gone is fine.
 [[nodiscard]] Result<void> dissolve(HostOps& ops, const GroupPlace& place);

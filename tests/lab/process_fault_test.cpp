@@ -28,12 +28,6 @@ class PauseFault : public ProcessLab {
 protected:
     /// A freezer takes the children too, SIGSTOP the process alone.
     bool with_child() const { return GetParam() != Surroundings::kNone; }
-    std::string mechanism() const {
-        const auto seen = trees();
-        const bool unified =
-            std::any_of(seen.begin(), seen.end(), [](const std::string& tree) { return tree.starts_with("2 "); });
-        return seen.empty() ? "SIGSTOP" : unified ? "cgroup v2 freezer" : "cgroup v1 freezer";
-    }
 };
 
 TEST_P(PauseFault, StandsStillWithAllThreadsAndGoesOn) {
@@ -41,7 +35,7 @@ TEST_P(PauseFault, StandsStillWithAllThreadsAndGoesOn) {
     FaultKeeper keeper = open_keeper(*ops_, options());
     const auto applied = keeper.apply(pause(1));
     ASSERT_TRUE(applied.has_value()) << applied.error().to_line();
-    EXPECT_EQ(applied->mechanism, mechanism());
+    EXPECT_EQ(applied->mechanism, pause_mechanism());
     EXPECT_EQ(applied->realism, "process");
     EXPECT_TRUE(worker_->none_counts(with_child()));
     const auto reverted = keeper.revert(1);
@@ -58,7 +52,7 @@ TEST_P(PauseFault, TellsBeforehandWhatItWillDo) {
     FaultKeeper keeper = open_keeper(*ops_, options());
     const auto preview = keeper.preview(pause(1));
     ASSERT_TRUE(preview.has_value()) << preview.error().to_line();
-    EXPECT_EQ(preview->mechanism, mechanism());
+    EXPECT_EQ(preview->mechanism, pause_mechanism());
     EXPECT_FALSE(preview->steps.changes.empty());
     EXPECT_FALSE(preview->steps.undo.empty());
     const auto killing = keeper.preview(kill_it(2));
@@ -117,7 +111,7 @@ TEST_P(PauseFault, RefusesAProcessThatStandsStillAlready) {
 TEST_P(PauseFault, LeavesNothingWhenTheProcessDiesMeanwhile) {
     FaultKeeper keeper = open_keeper(*ops_, options());
     ASSERT_TRUE(keeper.apply(pause(1)).has_value());
-    if (mechanism() == "cgroup v1 freezer") {
+    if (pause_mechanism() == "cgroup v1 freezer") {
         // What is frozen in cgroup v1 does not even die.
         ASSERT_EQ(kill(worker_->pid(), SIGKILL), 0);
     } else {

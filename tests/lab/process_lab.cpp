@@ -31,11 +31,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void count_for_ever(std::atomic<std::uint64_t>& counter) {
+[[noreturn]] void count_for_ever(std::atomic<std::uint64_t>& counter, const std::atomic<bool>* hurry = nullptr) {
     const timespec pause{0, 20'000};
     for (;;) {
         counter.fetch_add(1);
-        nanosleep(&pause, nullptr); // leaves the processor to the machine's other work
+        if (hurry == nullptr || !hurry->load()) {
+            nanosleep(&pause, nullptr); // leaves the processor to the machine's other work
+        }
     }
 }
 
@@ -109,7 +111,7 @@ Worker::Worker() {
             _exit(1);
         }
         const std::thread second([this] { count_for_ever(counters_->second); });
-        count_for_ever(counters_->first);
+        count_for_ever(counters_->first, &counters_->hurry);
     }
     EXPECT_TRUE(readable(ours.get(), kPatience));
     EXPECT_EQ(read(ours.get(), &child_, sizeof child_), static_cast<ssize_t>(sizeof child_));
@@ -121,6 +123,10 @@ void Worker::end() {
         kill(pid_, SIGKILL);
         wait_ended(std::exchange(pid_, 0), kPatience);
     }
+}
+
+void Worker::hurry(bool on) {
+    counters_->hurry = on;
 }
 
 Worker::~Worker() {
@@ -190,6 +196,23 @@ std::vector<std::string> ProcessLab::trees() {
         }
     }
     return found;
+}
+
+std::string ProcessLab::pause_mechanism() {
+    const auto seen = trees();
+    const bool unified =
+        std::any_of(seen.begin(), seen.end(), [](const std::string& tree) { return tree.starts_with("2 "); });
+    return seen.empty() ? "SIGSTOP" : unified ? "cgroup v2 freezer" : "cgroup v1 freezer";
+}
+
+std::string ProcessLab::cpu_mechanism() {
+    const auto seen = trees();
+    const auto quota = [](const std::string& tree) {
+        return tree.starts_with("2 ") ? text_of(tree.substr(2) + "/cgroup.controllers").find("cpu") != std::string::npos
+                                      : fs::exists(tree.substr(2) + "/cpu.cfs_quota_us");
+    };
+    const auto found = std::find_if(seen.begin(), seen.end(), quota);
+    return found == seen.end() ? "" : found->starts_with("2 ") ? "cgroup v2 cpu.max" : "cgroup v1 CPU quota";
 }
 
 void ProcessLab::SetUp() {

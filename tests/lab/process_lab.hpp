@@ -27,6 +27,7 @@ struct Counters {
     std::atomic<std::uint64_t> first;  ///< its first thread
     std::atomic<std::uint64_t> second; ///< its second thread
     std::atomic<std::uint64_t> child;  ///< the process that it forked
+    std::atomic<bool> hurry;           ///< the first thread takes no pauses
 };
 
 /// A process with two threads and a child, all of which count. Ends with this object.
@@ -41,6 +42,8 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] pid_t child_pid() const { return child_; }
     [[nodiscard]] std::vector<std::uint64_t> counts() const;
+    /// Lets the first thread count without a pause, or with pauses again.
+    void hurry(bool on);
     /// Waits until each of the three (or the first alone) has counted once more. False when one does not.
     [[nodiscard]] bool all_count(bool with_child = true) const;
     /// True when none of them counts while this process and another one pass a byte to and fro many times, which is far
@@ -71,8 +74,11 @@ protected:
     [[nodiscard]] FaultRequest pause(std::int32_t id) const;
     [[nodiscard]] FaultRequest kill_it(std::int32_t id) const;
     [[nodiscard]] FaultRequest slow_down(std::int32_t id, Millionths cpu) const;
-    /// Mount points of cgroup trees that are to be seen.
+    /// Mount points of cgroup trees that are to be seen, with "2 " before that of cgroup v2 and "1 " before others.
     [[nodiscard]] static std::vector<std::string> trees();
+    /// How a process is paused and slowed down in these surroundings; empty when it cannot be.
+    [[nodiscard]] static std::string pause_mechanism();
+    [[nodiscard]] static std::string cpu_mechanism();
 
     std::unique_ptr<Worker> worker_;
 
