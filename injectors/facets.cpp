@@ -37,7 +37,6 @@ private:
 
 const Facet& facet(FacetKind kind) {
     static const Missing reroute(FacetKind::kReroute);
-    static const Missing disk(FacetKind::kDisk);
     switch (kind) {
     case FacetKind::kSendRate: return send_rate_facet();
     case FacetKind::kReceive: return receive_facet();
@@ -48,7 +47,7 @@ const Facet& facet(FacetKind kind) {
     case FacetKind::kCpu: return cpu_facet();
     case FacetKind::kStop: return stop_facet();
     case FacetKind::kKill: return kill_facet();
-    case FacetKind::kDisk: return disk;
+    case FacetKind::kDisk: return disk_facet();
     }
     return link_facet();
 }

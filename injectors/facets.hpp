@@ -14,5 +14,6 @@ namespace railbreak::injectors {
 [[nodiscard]] const Facet& cpu_facet();
 [[nodiscard]] const Facet& stop_facet();
 [[nodiscard]] const Facet& kill_facet();
+[[nodiscard]] const Facet& disk_facet();
 
 } // namespace railbreak::injectors

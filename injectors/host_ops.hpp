@@ -47,7 +47,8 @@ struct FilterRecord {
 /// A process as /proc describes it.
 struct ProcessRecord {
     ProcessIdentity identity;
-    char state = '?';           ///< 'R', 'S', 'T' (stopped), 'Z', ...
+    /// Of its first thread: 'R', 'S', 'T' (stopped), ...; 'Z' once all have ended, '?' while others go on without it.
+    char state = '?';
     std::uint32_t uid = 0;      ///< effective user
     std::int32_t parent = 0;    ///< its parent's pid, 0 when that lies outside of the pid namespace
     bool kernel_thread = false; ///< not a program's process at all

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -21,7 +23,8 @@ namespace {
 constexpr std::uint8_t kHeader = 1;
 constexpr std::uint8_t kIntent = 2;
 constexpr std::uint8_t kMark = 3;
-constexpr std::uint8_t kVersion = 1;
+/// Of the format of this file and of encode_entry() and the facets' former states: one more with every change of any.
+constexpr std::uint8_t kVersion = 2;
 constexpr std::string_view kSuffix = ".journal";
 
 std::string header_payload(std::string_view run_id, std::string_view host_name, std::string_view boot_id) {
@@ -66,7 +69,9 @@ bool apply_record(JournalContents& contents, std::string_view payload) {
     Decoder in(payload);
     const auto type = in.get<std::uint8_t>();
     if (type == kHeader) {
-        if (in.get<std::uint8_t>() != kVersion) {
+        const auto version = in.get<std::uint8_t>();
+        if (in.ok() && version != kVersion) {
+            contents.other_version = version;
             return false;
         }
         contents.run_id = in.get_string();
@@ -165,7 +170,7 @@ JournalContents parse_journal(std::string_view bytes) {
         }
         const FrameView frame = read_frame(rest);
         if (frame.status != FrameStatus::kWhole || !apply_record(contents, frame.payload)) {
-            contents.torn = true;
+            contents.torn = !contents.other_version.has_value();
             return contents;
         }
         contents.valid_bytes += frame.size;
@@ -182,6 +187,14 @@ Result<JournalContents> read_journal_file(const std::string& path) {
         return fail(std::move(bytes.error()));
     }
     return parse_journal(*bytes);
+}
+
+tl::unexpected<Error> other_version(const std::string& path, std::uint8_t version) {
+    return fail(Error(ErrorKind::kTeardown, fmt::format("the journal {} was written by another version of railbreak "
+                                                        "(format {}; this one knows {})",
+                                                        path, version, kVersion))
+                    .with("journal", path)
+                    .advise("Run `railbreak recover` of that version."));
 }
 
 std::vector<std::string> journal_folder_candidates() {
@@ -301,6 +314,9 @@ Result<Journal> Journal::adopt(HostOps& ops, const std::string& path) {
         return fail(std::move(bytes.error()));
     }
     journal.contents_ = parse_journal(*bytes);
+    if (journal.contents_.other_version) {
+        return other_version(path, *journal.contents_.other_version);
+    }
     if (journal.contents_.torn) {
         // Cut it, or the marks appended behind it would never be read.
         if (auto cut = ops.truncate_file(journal.fd(), journal.contents_.valid_bytes); !cut) {

@@ -4,8 +4,13 @@
 // follow as the fault goes on. The file is locked (flock) by whoever is responsible for it, agent or guard: a file
 // whose lock is free belongs to a dead run, and anyone may undo what it left open. Undo is idempotent, so agent, guard,
 // `railbreak recover` and the next agent may each do it. A torn or damaged tail is ignored; records before it count.
+//
+// The first record names the version of the format. A file of another version is never cut, written or deleted: only
+// the railbreak that wrote it can undo what it says.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +42,8 @@ struct JournalContents {
     std::vector<JournalledFault> faults; ///< in order of intent
     std::size_t valid_bytes = 0;         ///< length of the part that counts
     bool torn = false;                   ///< bytes after valid_bytes are no record
+    /// The format's version when it is another one than this build writes: nothing else of the file is known then.
+    std::optional<std::uint8_t> other_version;
     /// Entries without the restored mark, newest first: the order of undo.
     [[nodiscard]] std::vector<JournalEntry> open_entries() const;
 };
@@ -45,6 +52,8 @@ struct JournalContents {
 [[nodiscard]] JournalContents parse_journal(std::string_view bytes);
 /// Reads a journal file; an Error when it cannot be opened or read.
 [[nodiscard]] Result<JournalContents> read_journal_file(const std::string& path);
+/// kTeardown, with the path and what to do: another version of railbreak wrote the file.
+[[nodiscard]] tl::unexpected<Error> other_version(const std::string& path, std::uint8_t version);
 
 /// Where default_journal_folder() looks, in its order.
 [[nodiscard]] std::vector<std::string> journal_folder_candidates();
@@ -65,7 +74,8 @@ public:
     /// Creates, locks and syncs a new file in `folder` (made when missing).
     [[nodiscard]] static Result<Journal> create(HostOps& ops, const std::string& folder, std::string_view run_id,
                                                 std::string_view host_name);
-    /// Takes over the file of a dead run and cuts a damaged tail. kRefused with the fact "busy" when its owner lives.
+    /// Takes over the file of a dead run and cuts a damaged tail. kRefused with the fact "busy" when its owner lives;
+    /// kTeardown when another version of railbreak wrote it.
     [[nodiscard]] static Result<Journal> adopt(HostOps& ops, const std::string& path);
 
     /// Appends an intent; on return file and folder are synced.

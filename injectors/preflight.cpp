@@ -202,6 +202,13 @@ Result<void> check_other_runs(const std::string& folder, const std::string& own_
         if (!contents) {
             continue; // deleted since it was listed: its run is over
         }
+        if (contents->other_version) {
+            Error unknown = other_version(path, *contents->other_version).value();
+            return fail(
+                Error(ErrorKind::kRefused, "it cannot be told what is broken here already: " + unknown.message())
+                    .with("journal", path)
+                    .advise(unknown.advice()));
+        }
         for (const JournalEntry& entry : contents->open_entries()) {
             if (same_target(entry.target, target)) {
                 return fail(Error(ErrorKind::kRefused, fmt::format("{} is under a fault of the railbreak run {}",

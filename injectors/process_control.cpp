@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kState = 0;
 constexpr std::size_t kParent = 1;
 constexpr std::size_t kFlags = 6;
+constexpr std::size_t kThreads = 17;
 constexpr std::size_t kStart = 19;
 constexpr std::uint32_t kKernelThread = 0x0020'0000; ///< PF_KTHREAD of the kernel's sched.h
 
@@ -83,11 +84,15 @@ Result<ProcessRecord> parse_stat(std::string_view line) {
         field = take_word(rest, ' ');
     }
     std::uint32_t flags = 0;
+    std::uint32_t threads = 0;
     if (fields[kState].size() != 1 || !to_number(fields[kParent], record.parent) || !to_number(fields[kFlags], flags) ||
-        !to_number(fields[kStart], record.identity.start_ticks)) {
+        !to_number(fields[kThreads], threads) || !to_number(fields[kStart], record.identity.start_ticks)) {
         return fail(ErrorKind::kHarness, "a line of /proc/PID/stat has another form than expected");
     }
     record.state = fields[kState].front();
+    if (record.state == 'Z' && threads > 1) {
+        record.state = '?';
+    }
     record.kernel_thread = (flags & kKernelThread) != 0;
     return record;
 }

@@ -160,7 +160,7 @@ bool Worker::all_count(bool with_child) const {
 
 bool Worker::none_counts(bool with_child) const {
     auto before = counts();
-    pass_to_and_fro(2000);
+    pass_to_and_fro(200);
     auto now = counts();
     if (!with_child) {
         before.pop_back();
@@ -272,15 +272,19 @@ void ProcessLab::settle(const Worker& worker) {
 
 std::vector<std::string> ProcessLab::snapshot() const {
     std::vector<std::string> lines;
-    for (const std::string& tree : trees()) {
-        for (const auto& entry : fs::recursive_directory_iterator(tree.substr(2))) {
-            const std::string name = entry.path().filename().string();
-            if (entry.is_directory() && (name.starts_with("railbreak-") || name == name_of_tests_cgroup())) {
+    for (const std::string& cgroup : own_) {
+        for (const auto& entry : fs::recursive_directory_iterator(cgroup)) {
+            if (entry.is_directory()) {
                 lines.push_back("cgroup " + entry.path().string());
             }
         }
-    }
-    for (const std::string& cgroup : own_) {
+        // Beside it: other runs of the machine have theirs there too.
+        for (const auto& entry : fs::directory_iterator(fs::path(cgroup).parent_path())) {
+            const std::string name = entry.path().filename().string();
+            if (name.starts_with("railbreak-") && name.ends_with(fmt::format("-{}", worker_->pid()))) {
+                lines.push_back("cgroup " + entry.path().string());
+            }
+        }
         for (const char* file : {"cgroup.subtree_control", "cgroup.freeze", "cgroup.type"}) {
             lines.push_back(fmt::format("{} of {}: {}", file, cgroup, text_of(cgroup + "/" + file)));
         }

@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "injectors/fault_keeper.hpp"
+#include "injectors/preflight.hpp"
 #include "injectors/real_host_ops.hpp"
+#include "injectors/recover.hpp"
 #include "injectors/stepped_host_ops.hpp"
 #include "injectors/wire.hpp"
 
@@ -21,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class JournalTest : public ::testing::Test {
 protected:
@@ -177,6 +181,66 @@ TEST_F(JournalTest, CutsATornTailBeforeItAppends) {
     ASSERT_TRUE(contents.has_value());
     EXPECT_FALSE(contents->torn);
     EXPECT_TRUE(contents->open_entries().empty());
+}
+
+/// A journal as another version would write it: same frames, another number in the first, another form behind it.
+std::string journal_of_version(std::uint8_t version) {
+    Encoder header;
+    header.put(std::uint8_t{1});
+    header.put(version);
+    header.put_string("a run of another version");
+    Encoder entry;
+    entry.put(std::uint8_t{2});
+    entry.put_string("an entry in another form");
+    return make_frame(header.take()) + make_frame(entry.take());
+}
+
+TEST_F(JournalTest, NeverTouchesTheJournalOfAnotherVersion) {
+    auto own = Journal::create(*ops_, folder_, "run", "host");
+    ASSERT_TRUE(own.has_value());
+    EXPECT_FALSE(read_journal_file(own->path())->other_version.has_value());
+    const std::string path = folder_ + "/other.host.1-1.journal";
+    for (const std::uint8_t version : {std::uint8_t{1}, std::uint8_t{3}, std::uint8_t{255}}) {
+        const std::string whole = journal_of_version(version);
+        std::ofstream(path, std::ios::binary) << whole;
+        const auto contents = read_journal_file(path);
+        ASSERT_TRUE(contents.has_value());
+        EXPECT_EQ(contents->other_version, version);
+        EXPECT_FALSE(contents->torn);
+
+        const auto adopted = Journal::adopt(*ops_, path);
+        ASSERT_FALSE(adopted.has_value());
+        EXPECT_EQ(adopted.error().kind(), ErrorKind::kTeardown);
+        EXPECT_THAT(adopted.error().to_line(), HasSubstr(path));
+        EXPECT_THAT(adopted.error().to_line(), HasSubstr("written by another version of railbreak"));
+
+        const auto report = recover_folder(*ops_, folder_);
+        ASSERT_TRUE(report.has_value());
+        EXPECT_FALSE(report->complete()); // exit status 5
+        ASSERT_EQ(report->faults.size(), 1U);
+        EXPECT_THAT(report->faults[0].error, HasSubstr("railbreak recover"));
+        EXPECT_EQ(bytes_of(path), whole);
+
+        FaultTarget target;
+        const auto other_run = check_other_runs(folder_, own->path(), target);
+        ASSERT_FALSE(other_run.has_value());
+        EXPECT_EQ(other_run.error().kind(), ErrorKind::kRefused);
+    }
+}
+
+TEST_F(JournalTest, NoAgentStartsOnTheJournalOfAnotherVersion) {
+    const std::string path = folder_ + "/other.host.1-1.journal";
+    const std::string whole = journal_of_version(1);
+    std::ofstream(path, std::ios::binary) << whole;
+    KeeperOptions options;
+    options.run_id = "run";
+    options.journal_folder = folder_;
+    options.lease = std::chrono::seconds(10);
+    const auto keeper = FaultKeeper::open(options, *ops_);
+    ASSERT_FALSE(keeper.has_value());
+    EXPECT_EQ(keeper.error().kind(), ErrorKind::kTeardown);
+    EXPECT_THAT(keeper.error().to_line(), HasSubstr(path));
+    EXPECT_EQ(bytes_of(path), whole);
 }
 
 TEST_F(JournalTest, SyncsFileThenFolderBeforeAnIntentCounts) {
