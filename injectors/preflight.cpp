@@ -142,10 +142,18 @@ Result<void> check_request(const FaultRequest& request) {
                         .advise("Use the fault kind link_down to stop all traffic."));
     }
     const PacketTreatment& packets = request.packets;
-    for (const Millionths part : {packets.loss, packets.corrupt, packets.duplicate, packets.reorder}) {
+    const GilbertElliott bursts = packets.bursts.value_or(GilbertElliott{});
+    for (const Millionths part : {packets.loss, packets.corrupt, packets.duplicate, packets.reorder, bursts.good_to_bad,
+                                  bursts.bad_to_good, bursts.loss_in_bad, bursts.loss_in_good}) {
         if (part > kMillion) {
             return wrong("a probability is above one");
         }
+    }
+    const bool treats_packets = request.kind == FaultKind::kDelay || request.kind == FaultKind::kLoss ||
+                                request.kind == FaultKind::kCorrupt || request.kind == FaultKind::kDuplicate ||
+                                request.kind == FaultKind::kReorder;
+    if (treats_packets && !acts(packets)) {
+        return wrong("a packet fault says nothing of what happens to packets");
     }
     if (packets.jitter > packets.delay) {
         return wrong("the jitter is above the delay");

@@ -154,6 +154,7 @@ void InjectorBench::SetUp() {
     auto opened = open_host_ops();
     ASSERT_TRUE(opened.has_value()) << opened.error().to_line();
     ops_ = std::move(*opened);
+    (void)ops_->features(); // once, for all agents that a test forks
     auto channel = NetlinkChannel::open();
     ASSERT_TRUE(channel.has_value());
     channel_ = std::make_unique<NetlinkChannel>(std::move(*channel));

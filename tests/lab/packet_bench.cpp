@@ -80,9 +80,11 @@ TcDirection hook_of(Direction direction) {
     return direction == Direction::kSend ? TcDirection::kEgress : TcDirection::kIngress;
 }
 
-Result<KernelFeatures> WithoutNetem::features() {
-    return SteppedHostOps::features().map([](KernelFeatures found) {
-        found.set_missing(KernelFeature::kNetem, "the test hides netem (needs module sch_netem)");
+Result<KernelFeatures> WithoutFeatures::features() {
+    return SteppedHostOps::features().map([this](KernelFeatures found) {
+        for (const KernelFeature each : hidden_) {
+            found.set_missing(each, fmt::format("the test hides {}", to_string(each)));
+        }
         return found;
     });
 }

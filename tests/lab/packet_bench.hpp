@@ -17,11 +17,15 @@ struct DatagramPath {
     UniqueFd to;
 };
 
-/// The real host without netem: every fault takes the packet program.
-class WithoutNetem : public SteppedHostOps {
+/// The real host without some features of its kernel.
+class WithoutFeatures : public SteppedHostOps {
 public:
-    explicit WithoutNetem(HostOps& inner) : SteppedHostOps(inner, [](std::string_view) { return Result<void>(); }) {}
+    WithoutFeatures(HostOps& inner, std::vector<KernelFeature> hidden)
+        : SteppedHostOps(inner, [](std::string_view) { return Result<void>(); }), hidden_(std::move(hidden)) {}
     Result<KernelFeatures> features() override;
+
+private:
+    std::vector<KernelFeature> hidden_;
 };
 
 /// nic0 and its peer have no IPv6, know each other's hardware address, and say nothing by themselves.
