@@ -11,7 +11,7 @@ namespace railbreak::injectors::hardware {
 namespace {
 
 /// "4: ACTIVE" without its number.
-std::string words_of(std::string text) {
+std::string words_of(const std::string& text) {
     const auto colon = text.find(": ");
     return colon == std::string::npos ? text : text.substr(colon + 2);
 }

@@ -136,10 +136,14 @@ void ReplayKernel::play() {
     }
 }
 
-void VethNamespace::SetUp() {
+void VethNamespace::SetUpTestSuite() {
+    // A normal user gets the capabilities by a user namespace, where those are allowed.
     if (::geteuid() != 0) {
         static_cast<void>(::unshare(CLONE_NEWUSER));
     }
+}
+
+void VethNamespace::SetUp() {
     std::thread([this] {
         if (::unshare(CLONE_NEWNET) == 0) {
             namespace_.reset(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));

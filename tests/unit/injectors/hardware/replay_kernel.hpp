@@ -62,6 +62,7 @@ private:
 /// A fresh network namespace with a veth pair nic0/peer0, and channels into it. Skips the test where it may not.
 class VethNamespace : public testing::Test {
 protected:
+    static void SetUpTestSuite();
     void SetUp() override;
     UniqueFd namespace_;
     std::optional<NetlinkChannel> route_;
