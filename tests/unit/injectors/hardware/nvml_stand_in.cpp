@@ -1,7 +1,6 @@
 // Three GPUs behind NVML's interface, for the test of the loader and of its decisions: GPU-0 obeys, GPU-1 permits
 // nothing, GPU-2 says yes and does nothing.
 #include <array>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -19,7 +18,7 @@ constexpr int kNoPermission = 4;
 constexpr int kNotFound = 6;
 
 std::size_t index_of(void* device) {
-    return reinterpret_cast<std::uintptr_t>(device) - 1;
+    return static_cast<std::size_t>(static_cast<StandIn*>(device) - gpus.data());
 }
 int obey(void* device, unsigned StandIn::*member, unsigned value) {
     const std::size_t index = index_of(device);
@@ -34,6 +33,7 @@ int obey(void* device, unsigned StandIn::*member, unsigned value) {
 
 } // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are NVML's.
 extern "C" {
 
 int nvmlInit_v2() {
@@ -50,8 +50,11 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
     return 0;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-    *device = reinterpret_cast<void*>(static_cast<std::uintptr_t>(index) + 1);
-    return index < gpus.size() ? 0 : kInvalidArgument;
+    if (index >= gpus.size()) {
+        return kInvalidArgument;
+    }
+    *device = &gpus[index];
+    return 0;
 }
 int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
     const std::string_view text(uuid);
@@ -102,3 +105,4 @@ int nvmlDeviceGetClockInfo(void* device, int /*type*/, unsigned* mhz) {
     return 0;
 }
 }
+// NOLINTEND(readability-identifier-naming)
