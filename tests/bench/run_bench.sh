@@ -216,6 +216,7 @@ bench_simulate() {
 bench_cap() {
     part "cap effect time"
     limited "$bench/cap_bench"
+    limited "$bench/cap_accuracy"
 }
 
 [ $# -gt 0 ] || set -- plan simulate cap peers
