@@ -16,16 +16,12 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
-#include <linux/pkt_sched.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <poll.h>
 
 #include "base/clock.hpp"
 #include "injectors/fault_keeper.hpp"
-#include "injectors/netlink.hpp"
 #include "injectors/real_host_ops.hpp"
-#include "injectors/traffic_control.hpp"
 
 namespace railbreak::injectors {
 namespace {
@@ -214,12 +210,6 @@ std::uint64_t VerbsEnd::counter(const std::string& name) const {
     return file && std::fscanf(file.get(), "%llu", &value) == 1 ? value : 0;
 }
 
-/// What netem does to every packet.
-struct Netem {
-    milliseconds delay{0};
-    double loss = 0;
-};
-
 class SoftRoce : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -263,9 +253,6 @@ protected:
     double goodput_mbit(Nanoseconds settle, Nanoseconds span);
     /// Shortest time from posting a small write to its completion.
     Nanoseconds round_trip();
-    /// Puts netem at the root of roce0, in place of what is there.
-    static void set_netem(const Netem& wanted);
-    static void remove_netem();
     void apply(const FaultRequest& request) {
         const auto applied = keeper_->apply(request);
         ASSERT_TRUE(applied.has_value()) << applied.error().to_line();
@@ -345,37 +332,6 @@ Nanoseconds SoftRoce::round_trip() {
     return shortest;
 }
 
-void SoftRoce::set_netem(const Netem& wanted) {
-    auto channel = NetlinkChannel::open();
-    ASSERT_TRUE(channel.has_value());
-    NetlinkMessage message(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE);
-    tcmsg head{};
-    head.tcm_ifindex = static_cast<int>(if_nametoindex("roce0"));
-    head.tcm_parent = TC_H_ROOT;
-    message.append_header(head);
-    message.put_string(TCA_KIND, "netem");
-    // The attributes follow the fixed part inside the same attribute.
-    struct {
-        tc_netem_qopt fixed;
-        nlattr delay_header;
-        std::array<std::uint32_t, 2> delay_ns;
-    } options{};
-    options.fixed.limit = 10000;
-    options.fixed.loss = static_cast<std::uint32_t>(wanted.loss * UINT32_MAX);
-    options.delay_header = {sizeof(nlattr) + sizeof(std::int64_t), TCA_NETEM_LATENCY64};
-    const std::int64_t delay_ns = Nanoseconds(wanted.delay).count();
-    std::memcpy(options.delay_ns.data(), &delay_ns, sizeof delay_ns);
-    message.put_bytes(TCA_OPTIONS, &options, sizeof options);
-    const auto done = channel->request(message, "add netem to roce0");
-    ASSERT_TRUE(done.has_value()) << done.error().to_line();
-}
-
-void SoftRoce::remove_netem() {
-    auto channel = NetlinkChannel::open();
-    ASSERT_TRUE(channel.has_value());
-    ASSERT_TRUE(delete_qdisc(*channel, static_cast<int>(if_nametoindex("roce0")), kTcRoot, 0).has_value());
-}
-
 TEST_F(SoftRoce, MovesBytesUndamaged) {
     expect_data_arrives();
 }
@@ -444,13 +400,17 @@ TEST_F(SoftRoce, AQueuePairInErrorFlushesWhatWasPostedAndCanBeRevived) {
     expect_data_arrives();
 }
 
-TEST_F(SoftRoce, NetemDelaysIt) {
+TEST_F(SoftRoce, ADelayHoldsEveryPacketBack) {
     const Nanoseconds before = round_trip();
-    set_netem({.delay = milliseconds(80)});
+    apply({.id = 1,
+           .kind = FaultKind::kDelay,
+           .nic = "roce0",
+           .direction = Direction::kSend,
+           .packets = {.delay = milliseconds(80)}});
     const Nanoseconds during = round_trip();
-    remove_netem();
+    revert(1);
     const Nanoseconds after = round_trip();
-    std::printf("RDMA round trip in ms: %.2f, netem 80 ms: %.2f, then %.2f\n",
+    std::printf("RDMA round trip in ms: %.2f, delayed by 80 ms: %.2f, then %.2f\n",
                 static_cast<double>(before.count()) / 1e6, static_cast<double>(during.count()) / 1e6,
                 static_cast<double>(after.count()) / 1e6);
     EXPECT_GE(during, milliseconds(80));
@@ -458,12 +418,27 @@ TEST_F(SoftRoce, NetemDelaysIt) {
     EXPECT_LT(after, during);
 }
 
-TEST_F(SoftRoce, NetemLosesPacketsOfItAndTheDataIsStillWhole) {
+TEST_F(SoftRoce, LossMakesItSendAgainAndTheDataIsStillWhole) {
     const std::uint64_t before = receiver_.counter("out_of_seq_request");
-    set_netem({.loss = 0.02});
+    apply({.id = 1,
+           .kind = FaultKind::kLoss,
+           .nic = "roce0",
+           .direction = Direction::kSend,
+           .packets = {.loss = kMillion / 50}});
     expect_data_arrives();
-    remove_netem();
+    revert(1);
     EXPECT_GT(receiver_.counter("out_of_seq_request"), before);
+}
+
+TEST_F(SoftRoce, ABlackholeHoldsItUpUntilItEnds) {
+    apply({.id = 1, .kind = FaultKind::kBlackhole, .nic = "roce0", .direction = Direction::kBoth});
+    ASSERT_EQ(sender_.write_to(receiver_, 0, 64), 0);
+    EXPECT_FALSE(sender_.next_completion(Deadline::after(milliseconds(400))).has_value());
+    revert(1);
+    const auto completion = sender_.next_completion(Deadline::after(kPatience));
+    ASSERT_TRUE(completion.has_value());
+    EXPECT_EQ(completion->status, IBV_WC_SUCCESS) << ibv_wc_status_str(completion->status);
+    expect_data_arrives();
 }
 
 } // namespace
