@@ -48,8 +48,9 @@ Result<void> FaultDriver::order(Injection& injection) {
     if (Result<void> stored = store_row_of(injection); !stored) {
         return stored;
     }
+    const auto address_of = [&](std::int32_t host, std::int32_t nic) { return session_.address(host, nic); };
     Result<std::int64_t> call = session_.agents().start_call(
-        fault.host, "fault.apply", fault_order(fault, session_, recorder_.path().parent_path()));
+        fault.host, "fault.apply", fault_order(fault, address_of, recorder_.path().parent_path()));
     if (!call) {
         return fail(std::move(call.error()));
     }

@@ -15,7 +15,7 @@ std::int32_t global_rank(const PlannedFault& fault, const scenarios::ClusterSpec
     return fault.host * cluster.ranks_per_host + fault.rank;
 }
 
-Json fault_order(const PlannedFault& fault, const Session& session, const std::filesystem::path& folder) {
+Json fault_order(const PlannedFault& fault, const AddressOf& address_of, const std::filesystem::path& folder) {
     Json order = scenarios::strength_to_json(fault);
     order["id"] = fault.id;
     order["kind"] = std::string(to_string(fault.kind));
@@ -36,7 +36,7 @@ Json fault_order(const PlannedFault& fault, const Session& session, const std::f
     if (fault.kind == FaultKind::kPartition) {
         Json addresses = Json::array(); // of the same rail: NICs of other rails are not reached from this one
         for (const std::int32_t peer : fault.strength.peers) {
-            addresses.push_back(session.address(peer, fault.nic));
+            addresses.push_back(address_of(peer, fault.nic));
         }
         order["peer_addresses"] = std::move(addresses);
     }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string>
 
 #include "harness/controller/session.hpp"
 #include "harness/record/rows.hpp"
@@ -13,8 +15,11 @@ namespace railbreak::controller {
 /// The rank that a fault of a rank acts on, counted over all hosts.
 [[nodiscard]] std::int32_t global_rank(const scenarios::PlannedFault& fault, const scenarios::ClusterSpec& cluster);
 
+/// Address of a NIC on the data plane.
+using AddressOf = std::function<std::string(std::int32_t host, std::int32_t nic)>;
+
 /// Parameters of "fault.apply", see agent/fault_json.hpp. `folder` is that of the run's database.
-[[nodiscard]] launch::Json fault_order(const scenarios::PlannedFault& fault, const Session& session,
+[[nodiscard]] launch::Json fault_order(const scenarios::PlannedFault& fault, const AddressOf& address_of,
                                        const std::filesystem::path& folder);
 
 /// What is known of an injection before it is ordered.

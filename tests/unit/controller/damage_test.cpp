@@ -45,6 +45,60 @@ TEST(PlanTopology, PoolsNicsThatAreSlowedAlikeAndTakesTheSlowestOtherwise) {
     EXPECT_DOUBLE_EQ(worst_of(no_damage(cluster)), 1.0);
 }
 
+TEST(PlanTopology, GoesRoundNicsThatAreCutOffWhileBoundsGoOnToCountThem) {
+    const scenarios::ClusterSpec cluster = cluster_of(3, 2, 2);
+    NicSlowdowns damage = no_damage(cluster);
+    damage[1][0].cut_off = true;
+    const auto topology = plan_topology(cluster, damage, kHealthy);
+    EXPECT_EQ(topology.servers[1], (collective::PortSlowdown{Rational(2), Rational(2), 0b01}));
+    const auto whole = bounds_of(cluster, no_damage(cluster), kHealthy);
+    const auto bounds = bounds_of(cluster, damage, kHealthy);
+    for (std::size_t model = 0; model < bounds.size(); ++model) {
+        EXPECT_EQ(bounds[model].time_over_n, whole[model].time_over_n) << "what it still carries may be used";
+    }
+}
+
+/// What the NICs of a host can send together, as a part of all of them healthy.
+Rational share_sent(const std::vector<NicSlowdown>& nics) {
+    Rational rate{0};
+    for (const NicSlowdown& nic : nics) {
+        rate += 1 / nic.send;
+    }
+    return rate / static_cast<std::int64_t>(nics.size());
+}
+
+TEST(AddReroutes, NicsThatShareAnExitShareItsRate) {
+    NicSlowdowns damage = no_damage(cluster_of(2, 2, 3));
+    damage[1][0].leaves_through = 2;
+    add_reroutes(damage);
+    EXPECT_EQ(damage[1][0].send, 2);
+    EXPECT_EQ(damage[1][1].send, 1);
+    EXPECT_EQ(damage[1][2].send, 2);
+    EXPECT_EQ(damage[1][0].receive, 1) << "what arrives comes in where it always did";
+    EXPECT_EQ(share_sent(damage[1]), Rational(2, 3)) << "two of three NICs still send";
+    EXPECT_EQ(share_sent(damage[0]), 1);
+}
+
+TEST(AddReroutes, TheExitsOwnCapHoldsForAllOfThem) {
+    NicSlowdowns damage = no_damage(cluster_of(1, 2, 3));
+    damage[0][0] = {.send = Rational(5), .leaves_through = 2}; // its own cap no longer matters for what it sends
+    damage[0][1].leaves_through = 2;
+    damage[0][2].send = Rational(4);
+    add_reroutes(damage);
+    for (const NicSlowdown& nic : damage[0]) {
+        EXPECT_EQ(nic.send, 12);
+    }
+    EXPECT_EQ(share_sent(damage[0]), Rational(1, 12)) << "one of three NICs, at a quarter of its rate";
+}
+
+TEST(AddReroutes, TwoNicsThatChangePlacesLoseNothing) {
+    NicSlowdowns damage = no_damage(cluster_of(1, 2, 2));
+    damage[0][0].leaves_through = 1;
+    damage[0][1].leaves_through = 0;
+    add_reroutes(damage);
+    EXPECT_EQ(share_sent(damage[0]), 1);
+}
+
 TEST(PlanTopology, NamesDeadNicsAndPoolsTheOthers) {
     const scenarios::ClusterSpec cluster = cluster_of(3, 2, 4);
     NicSlowdowns damage = no_damage(cluster);

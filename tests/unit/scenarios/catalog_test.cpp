@@ -17,8 +17,11 @@ TEST(Catalog, HasTheScenariosThatTheDocumentationNames) {
     for (const auto& path : catalog()) {
         names.push_back(path.filename().string());
     }
-    EXPECT_THAT(names, ::testing::IsSupersetOf({"half-rate-nic.yaml", "link-down-short.yaml", "nic-12-percent.yaml",
-                                                "smoke.yaml", "two-ranks-per-host.yaml", "two-stragglers.yaml"}));
+    EXPECT_THAT(names, ::testing::IsSupersetOf({"flap.yaml", "half-rate-nic.yaml", "kill-rank.yaml", "late-rank.yaml",
+                                                "link-down-long.yaml", "link-down-short.yaml", "loss.yaml",
+                                                "nic-12-percent.yaml", "partition-one-way.yaml", "pause-rank.yaml",
+                                                "reroute.yaml", "smoke.yaml", "two-ranks-per-host.yaml",
+                                                "two-stragglers.yaml"}));
 }
 
 TEST(Catalog, EveryFileIsValidAndNamedAsItSays) {

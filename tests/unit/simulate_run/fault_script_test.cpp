@@ -76,6 +76,47 @@ TEST(FaultScript, OnlyCapsOfTheWholePhaseAreKnownToPlans) {
     EXPECT_EQ(damage[1][0].send, 1);
 }
 
+PlannedFault late(std::int32_t host, milliseconds by) {
+    return {.kind = FaultKind::kLate, .host = host, .strength = {.late = by}};
+}
+
+TEST(FaultScript, LateRanksBeginLateInTheirIterations) {
+    PlannedFault once = late(2, milliseconds(70));
+    once.at_iteration = 2;
+    const scenarios::Plan plan = plan_with({late(1, milliseconds(50)), once});
+    const auto at = [](std::int64_t ms) { return Nanoseconds(milliseconds(ms)); };
+    EXPECT_THAT(rank_starts(plan, 1), ElementsAre(at(0), at(50), at(0), at(0)));
+    EXPECT_THAT(rank_starts(plan, 2), ElementsAre(at(0), at(50), at(70), at(0)));
+    EXPECT_THAT(rank_starts(plan, 0), IsEmpty()) << "forms are compared without it";
+    EXPECT_THAT(rate_changes(plan, 2), IsEmpty());
+    EXPECT_EQ(phase_damage(plan)[1][0].send, 1);
+    EXPECT_EQ(acts_in(once, 2)->until, at(70));
+}
+
+TEST(FaultScript, BlackholeOfOneDirectionStopsBoth) {
+    const PlannedFault hole{.kind = FaultKind::kBlackhole, .host = 3, .nic = 1, .direction = Direction::kSend};
+    const scenarios::Plan plan = plan_with({timed(hole, 1, milliseconds(10), milliseconds(20))});
+    EXPECT_THAT(rate_changes(plan, 1), ElementsAre(changes(10, 0, 0), changes(30, 1, 1)));
+}
+
+TEST(FaultScript, WhatTheModelDoesNotKnowIsRefusedByName) {
+    for (const FaultKind kind : scenarios::kFaultKinds) {
+        PlannedFault fault{.name = "it", .kind = kind};
+        fault.strength.probability = 1;
+        fault.strength.delay = fault.strength.late = milliseconds(1);
+        const bool known = kind == FaultKind::kCap || kind == FaultKind::kLinkDown || kind == FaultKind::kBlackhole ||
+                           kind == FaultKind::kLate;
+        const Result<void> playable = check_playable(plan_with({cap(1), fault}));
+        EXPECT_EQ(playable.has_value(), known) << to_string(kind);
+        if (!playable) {
+            EXPECT_EQ(playable.error().kind(), ErrorKind::kRefused);
+            EXPECT_THAT(playable.error().to_line(), testing::HasSubstr(std::string(to_string(kind))));
+            EXPECT_THAT(playable.error().to_line(), testing::HasSubstr("\"it\""));
+        }
+    }
+    EXPECT_TRUE(check_playable(plan_with({{.kind = FaultKind::kLoss}}))) << "with probability 0 it is off";
+}
+
 TEST(FaultScript, RecordsSayThatNothingRealWasTouched) {
     const scenarios::Plan plan = plan_with({cap(250, Direction::kReceive)});
     const record::InjectionRow row =

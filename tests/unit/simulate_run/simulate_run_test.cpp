@@ -206,6 +206,49 @@ TEST(SimulateRun, TimeLimitsAndExpectationsHold) {
     EXPECT_EQ(verdict(missed, "expectation", "ring/degraded vs_healthy").verdict, "fail");
 }
 
+TEST(SimulateRun, ALateRankMakesItsIterationsLonger) {
+    const Played played =
+        play(scenario("  - {name: slow, kind: late, target: {rank: 3}, by: 500ms, during: degraded}\n"));
+    EXPECT_EQ(played.exit_code, 0) << played.reason;
+    for (const char* algorithm : {"ring", "optcc"}) {
+        const std::int64_t steady = time_of(played, algorithm, "steady", 1);
+        EXPECT_GE(time_of(played, algorithm, "degraded", 1), 500'000'000) << algorithm;
+        EXPECT_LE(time_of(played, algorithm, "degraded", 1), 500'000'000 + steady) << algorithm;
+        EXPECT_EQ(time_of(played, algorithm, "recovered", 1), steady) << algorithm;
+    }
+    EXPECT_EQ(played.data.injections.at(0).rank, 3);
+    EXPECT_EQ(played.data.injections.at(0).params_json, R"({"late_ns":500000000})");
+}
+
+TEST(SimulateRun, AnExpectedErrorEndsThePhaseAndNotTheRun) {
+    const std::string down =
+        "  - {name: gone, kind: link_down, target: {host: 2}, at: {iteration: 2, offset: 10ms}, for: 30s}\n";
+    const std::string expected = "  - {phase: degraded, outcome: error, within: 20s}\n";
+    const Played played = play(scenario(down, expected, "ring"));
+    EXPECT_EQ(played.exit_code, 0) << played.reason;
+    EXPECT_THAT(verdict(played, "expectation", "ring/degraded outcome").reason,
+                HasSubstr("degraded iteration 2 ended with an error 19.99 s after"));
+    EXPECT_THAT(verdict(played, "correctness", "ring").reason, HasSubstr("6 simulated iterations"));
+    const Played late = play(scenario(down, "  - {phase: degraded, outcome: error, within: 1s}\n", "ring"));
+    EXPECT_EQ(late.exit_code, 1);
+    const std::string short_down =
+        "  - {name: gone, kind: link_down, target: {host: 2}, at: {iteration: 2, offset: 10ms}, for: 1s}\n";
+    const Played well = play(scenario(short_down, expected, "ring"));
+    EXPECT_EQ(well.exit_code, 1);
+    EXPECT_THAT(well.reason, HasSubstr("all 3 degraded iterations ended well"));
+}
+
+TEST(SimulateRun, WhatCannotBePlayedIsRefusedBeforeARunIsRecorded) {
+    const record::TemporaryFolder folder;
+    const Result<SimulatedRun> run =
+        simulate_scenario(scenario("  - {name: l, kind: loss, target: {host: 1}, probability: 1%, during: degraded}\n"),
+                          {.database = folder / "runs.db"});
+    ASSERT_FALSE(run);
+    EXPECT_EQ(run.error().kind(), ErrorKind::kRefused);
+    EXPECT_THAT(run.error().to_line(), HasSubstr("cannot play fault \"l\": a loss"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "runs.db"));
+}
+
 TEST(SimulateRun, CostsOfFlowsCount) {
     const Played free = play(scenario("", "", "ring"),
                              {.cut_through = false, .flow_overhead = Nanoseconds(0), .flow_latency = Nanoseconds(0)});
