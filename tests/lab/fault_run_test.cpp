@@ -1,0 +1,231 @@
+// Whole runs with faults beside caps and links: of ranks, of packets, of the recorder's disk; and runs that are
+// expected to meet an error, which must be named and must not be the end of all.
+#include <algorithm>
+#include <fstream>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/record/reader.hpp"
+#include "tests/lab/support/railbreak_process.hpp"
+
+namespace railbreak::tests {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Ne;
+
+constexpr Nanoseconds kPatience = std::chrono::seconds(90);
+
+/// A small cluster; `faults` and `expect` are YAML lists, one entry a line.
+std::string scenario(std::string_view faults, std::string_view expect = "", std::string_view algorithms = "ring",
+                     std::string_view cluster = "hosts: 3") {
+    return fmt::format(R"(
+railbreak: 1
+name: faults
+cluster: {{{}, rate: 200Mbit/s}}
+workload:
+  collective: allreduce
+  bytes: 4MiB
+  algorithms: [{}]
+  iterations: {{warmup: 1, steady: 1, degraded: 2, recovered: 2}}
+  iteration_timeout: 3s
+lease: 3s
+faults:
+{}{}{}
+)",
+                       cluster, algorithms, faults, expect.empty() ? "" : "expect:\n", expect);
+}
+
+class FaultRun : public ::testing::Test {
+protected:
+    void SetUp() override {
+        const Finished probe = run_railbreak(home(), {"lab", "up", "fault-probe", "--hosts", "2"});
+        if (probe.status.code == 3) {
+            GTEST_SKIP() << "no lab here: " << probe.err;
+        }
+        ASSERT_EQ(probe.status.code, 0) << probe.err;
+        ASSERT_EQ(run_railbreak(home(), {"lab", "down", "fault-probe"}).status.code, 0);
+    }
+
+    struct Ran {
+        int code = -1;
+        std::string err;
+        record::RunData data;
+    };
+
+    /// Runs to the end; no process of the run may be left, and the database must hold it.
+    Ran run(const std::string& text, const std::vector<std::string>& more = {}) {
+        const std::string path = (home() / "scenario.yaml").string();
+        std::ofstream(path) << text;
+        std::vector<std::string> arguments{"run", path};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Finished finished = run_railbreak(home(), arguments, kPatience);
+        Ran ran{.code = finished.status.code, .err = finished.err};
+        EXPECT_THAT(wait_until_none(home(), std::chrono::seconds(9)), IsEmpty());
+        Result<record::RunReader> reader = record::RunReader::open_readonly(database_);
+        Result<record::RunData> data = reader ? reader->load_run("latest") : fail(Error(reader.error()));
+        if (data) {
+            ran.data = std::move(*data);
+        } else {
+            ADD_FAILURE() << data.error().to_line() << finished.err;
+        }
+        return ran;
+    }
+
+    [[nodiscard]] const std::filesystem::path& home() const { return folder_.path(); }
+
+    TemporaryFolder folder_;
+    std::filesystem::path database_ = folder_.path() / "runs.db";
+};
+
+const record::VerdictRow& verdict(const record::RunData& data, std::string_view scope, std::string_view subject) {
+    static const record::VerdictRow none;
+    const auto found = std::find_if(data.verdicts.begin(), data.verdicts.end(),
+                                    [&](const auto& row) { return row.scope == scope && row.subject == subject; });
+    return found != data.verdicts.end() ? *found : none;
+}
+
+std::vector<record::IterationRow> iterations(const record::RunData& data, std::string_view algorithm,
+                                             std::string_view phase) {
+    std::vector<record::IterationRow> rows;
+    std::copy_if(data.iterations.begin(), data.iterations.end(), std::back_inserter(rows),
+                 [&](const auto& row) { return row.algorithm == algorithm && row.phase == phase; });
+    return rows;
+}
+
+/// Every injection was seen, undone and verified, and nothing else moved meanwhile.
+auto proven() {
+    using record::InjectionRow;
+    return AllOf(Field("observed_at", &InjectionRow::observed_at, Ne(0)),
+                 Field("restored_at", &InjectionRow::restored_at, Ne(0)), Field(&InjectionRow::mechanism, Ne("")),
+                 Field(&InjectionRow::realism, Ne("")), Field(&InjectionRow::data_path, Ne("")),
+                 Field("collateral", &InjectionRow::collateral_json, "[]"), Field(&InjectionRow::error, ""));
+}
+
+auto right() {
+    return AllOf(Field(&record::IterationRow::correct, true), Field(&record::IterationRow::error, ""));
+}
+
+TEST_F(FaultRun, EachTimeThatALinkFlapsIsProvenByItself) {
+    const Ran ran = run(scenario("- {name: f, kind: flap, target: {host: 1}, period: 300ms, down: 60ms, count: 3, "
+                                 "jitter: 1/4, at: {iteration: 1, offset: 20ms}}\n"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    ASSERT_EQ(ran.data.injections.size(), 3U);
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+    EXPECT_EQ(ran.data.injections[2].name, "f#3");
+    EXPECT_THAT(ran.data.iterations, Each(right()));
+}
+
+TEST_F(FaultRun, ALateRankMakesItsIterationsLonger) {
+    const Ran ran = run(scenario("- {name: l, kind: late, target: {rank: 1}, by: 600ms, at: {iteration: 2}}\n"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    ASSERT_EQ(ran.data.injections.size(), 1U);
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+    EXPECT_EQ(ran.data.injections[0].rank, 1);
+    EXPECT_GE(iterations(ran.data, "ring", "degraded").at(1).duration_ns, 600'000'000);
+    EXPECT_THAT(ran.data.iterations, Each(right()));
+}
+
+TEST_F(FaultRun, ARankThatStandsStillDelaysAndLosesNothing) {
+    const Ran ran = run(scenario("- {name: p, kind: pause, target: {host: 2, rank: 0}, at: {iteration: 1, offset: "
+                                 "50ms}, for: 500ms}\n"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+    EXPECT_GE(iterations(ran.data, "ring", "degraded").at(0).duration_ns, 500'000'000);
+    EXPECT_THAT(ran.data.iterations, Each(right()));
+}
+
+constexpr std::string_view kKill = "- {name: k, kind: kill, target: {rank: 2}, at: {iteration: 1, offset: 50ms}}\n";
+
+TEST_F(FaultRun, AKilledRankIsNamedAndFailsARunThatDoesNotExpectIt) {
+    const Ran ran = run(scenario(kKill));
+    EXPECT_EQ(ran.code, 1) << ran.err;
+    const auto degraded = iterations(ran.data, "ring", "degraded");
+    ASSERT_EQ(degraded.size(), 1U);
+    EXPECT_THAT(degraded[0].error, HasSubstr("rank 2 ended: killed by signal 9"));
+    EXPECT_THAT(degraded[0].error, HasSubstr("host=h2"));
+    EXPECT_THAT(iterations(ran.data, "ring", "recovered"), IsEmpty());
+    EXPECT_EQ(verdict(ran.data, "teardown", "").verdict, "pass");
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+}
+
+TEST_F(FaultRun, AnExpectedDeathEndsThePhaseAndTheNextAlgorithmHasItsRanks) {
+    const Ran ran = run(scenario(kKill, "- {phase: degraded, outcome: error, within: 3s}\n", "ring, optcc"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    for (const char* algorithm : {"ring", "optcc"}) {
+        const auto degraded = iterations(ran.data, algorithm, "degraded");
+        ASSERT_EQ(degraded.size(), 1U) << algorithm;
+        EXPECT_THAT(degraded[0].error, HasSubstr("rank 2 ended")) << algorithm;
+        EXPECT_THAT(iterations(ran.data, algorithm, "recovered"), AllOf(::testing::SizeIs(2), Each(right())));
+        EXPECT_EQ(verdict(ran.data, "correctness", algorithm).verdict, "pass");
+        EXPECT_EQ(verdict(ran.data, "expectation", fmt::format("{}/degraded outcome", algorithm)).verdict, "pass");
+    }
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+}
+
+TEST_F(FaultRun, AnExpectedErrorThatDoesNotComeIsAFailure) {
+    const Ran ran =
+        run(scenario("- {name: p, kind: pause, target: {rank: 0}, at: {iteration: 1, offset: 10ms}, for: 50ms}\n",
+                     "- {phase: degraded, outcome: error}\n"));
+    EXPECT_EQ(ran.code, 1) << ran.err;
+    EXPECT_THAT(verdict(ran.data, "expectation", "ring/degraded outcome").reason, HasSubstr("ended well"));
+}
+
+/// An iteration that a fault blocks until its time-out.
+struct Blocking {
+    const char* name;
+    const char* fault;
+    const char* names; ///< what the error must say
+};
+
+void PrintTo(const Blocking& blocking, std::ostream* out) {
+    *out << blocking.name;
+}
+
+class BlockedRun : public FaultRun, public ::testing::WithParamInterface<Blocking> {};
+
+TEST_P(BlockedRun, EndsWithAnErrorThatNamesRankHostNicAndStep) {
+    const Ran ran =
+        run(scenario(std::string("- ") + GetParam().fault + "\n", "- {phase: degraded, outcome: error, within: 6s}\n"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const auto degraded = iterations(ran.data, "ring", "degraded");
+    ASSERT_EQ(degraded.size(), 1U);
+    EXPECT_THAT(degraded[0].error, AllOf(HasSubstr("stalled in ring"), HasSubstr("rank="), HasSubstr("host=h"),
+                                         HasSubstr("port=NIC 0"), HasSubstr("step="), HasSubstr(GetParam().names)));
+    EXPECT_THAT(iterations(ran.data, "ring", "recovered"), AllOf(::testing::SizeIs(2), Each(right())));
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+    EXPECT_EQ(verdict(ran.data, "teardown", "").verdict, "pass");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, BlockedRun,
+    ::testing::Values(
+        Blocking{"LinkDown",
+                 "{name: d, kind: link_down, target: {host: 1}, at: {iteration: 1, offset: 30ms}, for: 20s}", "waits"},
+        Blocking{"Pause", "{name: p, kind: pause, target: {rank: 1}, at: {iteration: 1, offset: 30ms}, for: 20s}",
+                 "no_answer_from=h1"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(FaultRun, WithoutFaultsOnlyTheSteadyPhaseIsMeasuredAndJudged) {
+    const Ran ran = run(scenario(kKill, "- {phase: degraded, outcome: error}\n"
+                                        "- {phase: recovered, metric: vs_steady, max: 0.1}\n"
+                                        "- {phase: steady, metric: overhead_fluid, max: 100}\n"),
+                        {"--no-faults"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.data.injections, IsEmpty());
+    EXPECT_THAT(iterations(ran.data, "ring", "steady"), AllOf(::testing::SizeIs(1), Each(right())));
+    EXPECT_THAT(iterations(ran.data, "ring", "degraded"), IsEmpty());
+    EXPECT_EQ(verdict(ran.data, "expectation", "ring/steady overhead_fluid").verdict, "pass");
+}
+
+} // namespace
+} // namespace railbreak::tests
