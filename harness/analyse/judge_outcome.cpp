@@ -58,8 +58,12 @@ VerdictRow judge_outcome(const RunData& data, const scenarios::Plan& plan, const
         return row.algorithm == algorithm && row.phase == to_string(Phase::kDegraded) && row.error.empty();
     });
     const IterationRow* failed = expected_error(data, plan, algorithm);
+    if (failed == nullptr && broken_off(data)) {
+        verdict.reason = "the run was broken off before an error came";
+        return verdict;
+    }
     if (failed == nullptr) {
-        if (ended_well > 0 && !broken_off(data)) {
+        if (ended_well > 0) {
             verdict.verdict = to_string(Verdict::kFail);
             verdict.reason =
                 fmt::format("an error was expected, but all {} degraded iterations ended well", ended_well);

@@ -103,7 +103,8 @@ Result<Json> AgentPool::call(std::int32_t host, std::string_view method, const J
 }
 
 Result<std::vector<Json>> AgentPool::call_each(std::string_view method, std::size_t per_host,
-                                               const std::function<Json(std::int32_t)>& params, Deadline deadline) {
+                                               const std::function<Json(std::int32_t)>& params, Deadline deadline,
+                                               Nanoseconds grace) {
     const std::size_t calls = links_.size() * per_host;
     std::vector<std::optional<std::int64_t>> ids;
     std::vector<std::optional<Result<Json>>> replies(calls);
@@ -114,15 +115,21 @@ Result<std::vector<Json>> AgentPool::call_each(std::string_view method, std::siz
             replies[i] = tl::unexpected<Error>(std::move(id.error()));
         }
     }
-    const auto all_arrived = [&] {
+    std::optional<Deadline> grace_end; // once one has failed
+    const auto arrived = [&] {
+        bool all = true;
         for (std::size_t i = 0; i < calls; ++i) {
             if (!replies[i]) {
                 replies[i] = links_[i / per_host]->take(*ids[i]);
             }
+            if (replies[i] && !*replies[i] && !grace_end) {
+                grace_end = Deadline::after(grace);
+            }
+            all = all && replies[i].has_value();
         }
-        return std::all_of(replies.begin(), replies.end(), [](const auto& reply) { return reply.has_value(); });
+        return all || (grace_end && grace_end->passed());
     };
-    Result<void> waited = wait_until(all_arrived, deadline, fmt::format("{} on every host", method));
+    Result<void> waited = wait_until(arrived, deadline, fmt::format("{} on every host", method));
     std::optional<std::size_t> worst;
     std::vector<Json> results;
     std::vector<std::string> silent; // hosts that have not answered

@@ -42,10 +42,12 @@ public:
     call_all(std::string_view method, const std::function<launch::Json(std::int32_t)>& params, Deadline deadline) {
         return call_each(method, 1, params, deadline);
     }
-    /// As call_all(), with `per_host` requests to every host: number i goes to host i / per_host.
+    /// As call_all(), with `per_host` requests to every host: number i goes to host i / per_host. Once one has failed,
+    /// the others are waited for no longer than `grace`.
     [[nodiscard]] Result<std::vector<launch::Json>> call_each(std::string_view method, std::size_t per_host,
                                                               const std::function<launch::Json(std::int32_t)>& params,
-                                                              Deadline deadline);
+                                                              Deadline deadline,
+                                                              Nanoseconds grace = std::chrono::hours(24));
 
     /// Runs the loop until `done` holds. Errors: deadline passed (names `what`), or interrupted by a signal.
     [[nodiscard]] Result<void> wait_until(const std::function<bool()>& done, Deadline deadline, std::string_view what);

@@ -24,6 +24,9 @@ constexpr std::uint64_t kProbeBytesMax = 256ULL << 20;
 /// Less than this through a slow port would mostly measure a shaper's burst and a queue.
 constexpr std::uint64_t kProbeBytesMin = 512ULL << 10;
 
+/// A rank that fails breaks its links, so that its peers fail as well and say why; one that stands still never answers.
+constexpr Nanoseconds kGraceAfterError = std::chrono::seconds(2);
+
 /// An upper estimate of how long a probe of a full run lasts.
 constexpr Nanoseconds kUsualProbe = std::chrono::milliseconds(500);
 
@@ -152,14 +155,14 @@ Result<void> Session::init_agents() {
 }
 
 Result<std::vector<Json>> Session::call_ranks(std::string_view method, const std::function<Json(std::int32_t)>& params,
-                                              Deadline deadline) {
+                                              Deadline deadline, Nanoseconds grace) {
     const std::int32_t per_host = plan_.cluster.ranks_per_host;
     const auto addressed = [&](std::int32_t rank) {
         Json one = params(rank);
         one["local_rank"] = rank % per_host;
         return one;
     };
-    return agents_->call_each(method, static_cast<std::size_t>(per_host), addressed, deadline);
+    return agents_->call_each(method, static_cast<std::size_t>(per_host), addressed, deadline, grace);
 }
 
 Result<void> Session::start_ranks() {
@@ -319,7 +322,7 @@ Result<IterationOutcome> Session::iterate(const PreparedPlan& plan, Nanoseconds 
     };
     // The ranks keep the timeout themselves and name the stalled step; the controller waits a little longer.
     Result<std::vector<Json>> replies =
-        call_ranks("rank.run", params, Deadline::after(timeout + std::chrono::seconds(5)));
+        call_ranks("rank.run", params, Deadline::after(timeout + std::chrono::seconds(5)), kGraceAfterError);
     if (!replies) {
         return fail(std::move(replies.error()));
     }

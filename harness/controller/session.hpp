@@ -112,8 +112,8 @@ private:
     [[nodiscard]] Result<IterationOutcome> outcome_from(const std::vector<launch::Json>& replies);
     /// One request to every rank, as AgentPool::call_all() to every host; the replies in the order of the ranks.
     [[nodiscard]] Result<std::vector<launch::Json>>
-    call_ranks(std::string_view method, const std::function<launch::Json(std::int32_t rank)>& params,
-               Deadline deadline);
+    call_ranks(std::string_view method, const std::function<launch::Json(std::int32_t rank)>& params, Deadline deadline,
+               Nanoseconds grace = std::chrono::hours(24));
     [[nodiscard]] std::int32_t host_of(std::int32_t rank) const { return rank / plan_.cluster.ranks_per_host; }
 
     const scenarios::Plan& plan_;

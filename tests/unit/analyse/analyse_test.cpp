@@ -285,7 +285,6 @@ const std::vector<Case> kOutcomes{
      [](RunData& d, Plan& p) {
          expect_error(d, p);
          p.expectations.clear();
-         stop(d, ErrorKind::kOutcome);
      },
      "correctness", "optcc", Verdict::kFail, "rank 2 ended", ExitCode::kFail},
     {"ErrorOfAnotherPhaseFails",
@@ -300,12 +299,6 @@ const std::vector<Case> kOutcomes{
          iteration(d, "ring", "degraded", 0).error = "rank 2 ended";
      },
      "correctness", "ring", Verdict::kFail, "degraded iteration 1 failed", ExitCode::kFail},
-    {"BrokenOffIsNoExpectedError",
-     [](RunData& d, Plan& p) {
-         p.expectations = {{.algorithm = "optcc", .outcome = scenarios::Outcome::kError}};
-         stop(d, ErrorKind::kHarness);
-     },
-     "expectation", "optcc/degraded outcome", Verdict::kInconclusive, "no data", ExitCode::kAborted},
 };
 
 const std::vector<Case> kKinds{
@@ -505,6 +498,17 @@ INSTANTIATE_TEST_SUITE_P(Expectations, AnalyseCase, ::testing::ValuesIn(kExpecta
 INSTANTIATE_TEST_SUITE_P(Teardown, AnalyseCase, ::testing::ValuesIn(kTeardown), name_of);
 INSTANTIATE_TEST_SUITE_P(Stops, AnalyseCase, ::testing::ValuesIn(kStops), name_of);
 INSTANTIATE_TEST_SUITE_P(WithoutFaults, AnalyseCase, ::testing::ValuesIn(kWithoutFaults), name_of);
+
+TEST(Outcome, OfARunThatWasBrokenOffIsUnknown) {
+    RunData data = record::fixture_run();
+    Plan plan = fixture_plan();
+    plan.expectations = {{.algorithm = "optcc", .outcome = scenarios::Outcome::kError}};
+    stop(data, ErrorKind::kHarness);
+    const Analysis analysis = analyse(data, plan);
+    EXPECT_EQ(analysis.verdict, Verdict::kAborted);
+    EXPECT_EQ(analysis.verdicts.back().verdict, "inconclusive");
+    EXPECT_THAT(analysis.verdicts.back().reason, HasSubstr("broken off before an error came"));
+}
 
 TEST(PayloadShare, IsWhatTcpLeavesOfAFrame) {
     EXPECT_DOUBLE_EQ(payload_share(1500), 1448.0 / 1514.0);

@@ -132,6 +132,26 @@ TEST_F(AgentPoolTest, OfManyErrorsTheOneThatSaysMostIsTold) {
     EXPECT_EQ(replies.error().message(), "rank 1 died");
 }
 
+TEST_F(AgentPoolTest, AfterAnErrorTheOthersHaveTheirGraceAndAreNamed) {
+    add(std::string("echo '") + kHello +
+        "'; while read -r line; do id=${line#*'\"id\":'}; id=${id%%,*}; echo "
+        "\"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":$id,\\\"error\\\":{\\\"code\\\":1,\\\"message\\\":\\\"m\\\","
+        "\\\"data\\\":{\\\"kind\\\":\\\"outcome\\\",\\\"message\\\":\\\"rank 0 "
+        "stalled\\\",\\\"facts\\\":[],\\\"advice\\\":"
+        "\\\"\\\"}}}\"; done");
+    add(std::string("echo '") + kHello +
+        "'; while read -r line; do case $line in *ping*) id=${line#*'\"id\":'}; id=${id%%,*}; echo "
+        "\"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":$id,\\\"result\\\":{\\\"monotonic_ns\\\":0}}\" ;; esac; done");
+    ASSERT_TRUE(hellos());
+    const Result<std::vector<Json>> replies = pool_->call_each(
+        "work", 1, [](std::int32_t) { return Json::object(); }, Deadline::after(kPatience),
+        std::chrono::milliseconds(20));
+    ASSERT_FALSE(replies);
+    EXPECT_EQ(replies.error().message(), "rank 0 stalled");
+    EXPECT_THAT(replies.error().to_line(), HasSubstr("host=h0"));
+    EXPECT_THAT(replies.error().to_line(), HasSubstr("no_answer_from=h1"));
+}
+
 TEST_F(AgentPoolTest, SeveralCallsAHostComeBackInTheOrderOfTheCalls) {
     add(answering("10"));
     add(answering("20"));
