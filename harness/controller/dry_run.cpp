@@ -72,7 +72,12 @@ FaultForecast ask(Session& session, const PlannedFault& fault, const std::filesy
     if (fault.kind == scenarios::FaultKind::kLate) {
         return late_rank(fault, std::move(forecast));
     }
-    Result<Json> answer = session.agents().call(fault.host, "fault.preview", fault_order(fault, session, folder),
+    if (is_off(fault)) {
+        forecast.changes.emplace_back("nothing: a strength of 0 is off");
+        return forecast;
+    }
+    const auto address_of = [&](std::int32_t host, std::int32_t nic) { return session.address(host, nic); };
+    Result<Json> answer = session.agents().call(fault.host, "fault.preview", fault_order(fault, address_of, folder),
                                                 Deadline::after(kAnswerBudget));
     if (!answer) {
         forecast.refusal = answer.error().to_line();

@@ -180,6 +180,57 @@ TEST_F(FaultRun, AnExpectedErrorThatDoesNotComeIsAFailure) {
     EXPECT_THAT(verdict(ran.data, "expectation", "ring/degraded outcome").reason, HasSubstr("ended well"));
 }
 
+/// A fault of a NIC that an AllReduce lives through.
+struct Survivable {
+    const char* name;
+    const char* fault;
+};
+
+void PrintTo(const Survivable& survivable, std::ostream* out) {
+    *out << survivable.name;
+}
+
+class SurvivingRun : public FaultRun, public ::testing::WithParamInterface<Survivable> {};
+
+TEST_P(SurvivingRun, GivesTheRightSumsAndTheEvidence) {
+    const Ran ran = run(scenario(std::string("- {name: f, target: {host: 1}, ") + GetParam().fault + "}\n"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    ASSERT_EQ(ran.data.injections.size(), 1U);
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+    EXPECT_THAT(ran.data.iterations, Each(right()));
+    EXPECT_EQ(ran.data.iterations.size(), 6U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, SurvivingRun,
+    ::testing::Values(
+        Survivable{"Blackhole", "kind: blackhole, direction: send, at: {iteration: 1, offset: 20ms}, for: 200ms"},
+        Survivable{"OneWayPartition",
+                   "kind: partition, peers: [0], direction: receive, at: {iteration: 1, offset: 20ms}, for: 200ms"},
+        Survivable{"Loss", "kind: loss, probability: 0.5%, direction: send, during: degraded"},
+        Survivable{"Corrupt", "kind: corrupt, probability: 0.2%, during: degraded"},
+        Survivable{"Duplicate", "kind: duplicate, probability: 1%, direction: receive, during: degraded"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(FaultRun, FaultsOfOneNicAndItsRankCompose) {
+    const Ran ran =
+        run(scenario("- {name: cap, kind: cap, target: {host: 1}, fraction: 1/2, during: degraded}\n"
+                     "- {name: loss, kind: loss, target: {host: 1}, probability: 0.1%, during: degraded}\n"
+                     "- {name: part, kind: partition, target: {host: 1}, peers: [2], at: {iteration: 1, "
+                     "offset: 50ms}, for: 100ms}\n"
+                     "- {name: rank, kind: pause, target: {rank: 1}, at: {iteration: 1, offset: 80ms}, for: "
+                     "100ms}\n"
+                     "- {name: down, kind: link_down, target: {host: 1}, at: {iteration: 2, offset: 50ms}, "
+                     "for: 60ms}\n"
+                     "- {name: off, kind: loss, target: {host: 2}, probability: 0, during: degraded}\n"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    ASSERT_EQ(ran.data.injections.size(), 5U) << "what is off is not made";
+    EXPECT_THAT(ran.data.injections, Each(proven()));
+    EXPECT_THAT(ran.data.iterations, Each(right()));
+    EXPECT_EQ(verdict(ran.data, "fault", "off/ring").verdict, "pass");
+    EXPECT_EQ(verdict(ran.data, "teardown", "").verdict, "pass");
+}
+
 /// An iteration that a fault blocks until its time-out.
 struct Blocking {
     const char* name;
@@ -211,6 +262,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Blocking{"LinkDown",
                  "{name: d, kind: link_down, target: {host: 1}, at: {iteration: 1, offset: 30ms}, for: 20s}", "waits"},
+        Blocking{"Partition",
+                 "{name: d, kind: partition, target: {host: 1}, peers: [0, 2], at: {iteration: 1, offset: 30ms}, for: "
+                 "20s}",
+                 "waits"},
         Blocking{"Pause", "{name: p, kind: pause, target: {rank: 1}, at: {iteration: 1, offset: 30ms}, for: 20s}",
                  "no_answer_from=h1"}),
     [](const auto& info) { return std::string(info.param.name); });
