@@ -66,9 +66,8 @@ double measure(const lab::Lab& lab, Direction direction, BitRate cap, const Sett
     return goodput / (static_cast<double>(cap.bits_per_s()) * kPayloadShare);
 }
 
-void run(const Settings& settings) {
-    auto lab = must(lab::Lab::up(
-        {fmt::format("cap-accuracy-{}", ::getpid()), 2, 1, must(parse_bit_rate(settings.lab_rate)), 1500}));
+/// Whatever holds one of the lab's namespaces is gone when it returns.
+void measure_all(const lab::Lab& lab, const Settings& settings) {
     auto ops = must(injectors::open_host_ops_in(lab.host_netns_fd(0)));
     const auto folder = std::filesystem::temp_directory_path() / lab.spec().name;
     auto keeper = must(FaultKeeper::open(
