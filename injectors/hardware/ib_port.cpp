@@ -323,12 +323,16 @@ Result<void> set_ib_speed(IbPort& port, std::uint8_t mask, std::uint8_t extended
 }
 
 Result<void> restore_ib_port(IbPort& port, const IbPortInfo& former, const IbFaultOptions& options, Deadline deadline) {
+    const bool was_disabled = former.physical_state == IbPhysicalState::kDisabled;
     auto done = apply_masks(port, former, options, deadline);
+    if (done && was_disabled) {
+        done = disable_ib_port(port, options, deadline);
+    }
     if (done) {
         const auto seen = port.query(deadline);
         if (!seen) {
             done = fail(Error(seen.error()));
-        } else if (seen->physical_state == IbPhysicalState::kDisabled || !same_masks(*seen, former)) {
+        } else if ((seen->physical_state == IbPhysicalState::kDisabled) != was_disabled || !same_masks(*seen, former)) {
             done = differs(port, to_line(former), *seen);
         }
     }

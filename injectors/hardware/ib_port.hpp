@@ -74,9 +74,9 @@ struct IbFaultOptions {
 /// has none.
 [[nodiscard]] Result<void> set_ib_speed(IbPort& port, std::uint8_t mask, std::uint8_t extended,
                                         const IbFaultOptions& options, Deadline deadline);
-/// Puts the enabled widths and speeds of an earlier query() back, enables and retrains the port, and proves the masks
-/// and that it is not disabled; kTeardown otherwise. Whether it is Active again (ib_port_as_before) takes the subnet
-/// manager some seconds.
+/// Puts the enabled widths and speeds of an earlier query() back, enables and retrains the port (disables it again if
+/// it was disabled then), and proves the masks and whether it is disabled; kTeardown otherwise. Whether it is Active
+/// again (ib_port_as_before) takes the subnet manager some seconds.
 [[nodiscard]] Result<void> restore_ib_port(IbPort& port, const IbPortInfo& former, const IbFaultOptions& options,
                                            Deadline deadline);
 /// True when state, masks and active width and speed are those of `former`.

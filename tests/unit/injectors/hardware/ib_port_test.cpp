@@ -25,6 +25,8 @@ template <class T> testing::AssertionResult done(const Result<T>& result) {
     return result ? testing::AssertionSuccess() : testing::AssertionFailure() << result.error().to_line();
 }
 
+/// What a test changes stays: the switch's ports 3 and 4 are for changes, the rest is only looked at, so that the tests
+/// may run in any order.
 class IbFabric : public testing::Test {
 protected:
     void SetUp() override {
@@ -81,20 +83,20 @@ TEST_F(IbFabric, NothingIsSetOnAPortWithoutALid) {
 }
 
 TEST_F(IbFabric, ADisabledSwitchPortCutsTheFarHostOffAndComesBack) {
-    const IbPortInfo former = query_at({1}, 2);
-    EXPECT_EQ(query_at({1, 2}, 1).physical_state, IbPhysicalState::kLinkUp);
+    const IbPortInfo former = query_at({1}, 3);
+    EXPECT_EQ(query_at({1, 3}, 1).physical_state, IbPhysicalState::kLinkUp);
     {
-        auto port = open({1}, 2);
+        auto port = open({1}, 3);
         ASSERT_TRUE(done(disable_ib_port(port, kUnmanaged, soon())));
         EXPECT_EQ(query(port).physical_state, IbPhysicalState::kDisabled);
     }
     {
-        auto host = open({1, 2}, 1);
+        auto host = open({1, 3}, 1);
         const auto unreachable = host.query(Deadline::after(std::chrono::milliseconds(300)));
         ASSERT_FALSE(unreachable);
         EXPECT_EQ(kernel_errno(unreachable.error()), ETIMEDOUT) << unreachable.error().to_line();
     }
-    auto port = open({1}, 2);
+    auto port = open({1}, 3);
     ASSERT_TRUE(done(restore_ib_port(port, former, kUnmanaged, soon())));
     const auto now = query(port);
     EXPECT_EQ(now.width_enabled, former.width_enabled);
@@ -111,7 +113,7 @@ TEST_F(IbFabric, AnAnswerAfterATimeoutIsNotTakenForAnother) {
 }
 
 TEST_F(IbFabric, TheWidthIsNarrowedAndWidenedAgain) {
-    auto port = open({}, 1);
+    auto port = open({1}, 4);
     const auto former = query(port);
     ASSERT_TRUE(done(set_ib_width(port, kIbWidth1x, kUnmanaged, soon())));
     EXPECT_EQ(query(port).width_enabled, kIbWidth1x);
@@ -120,8 +122,19 @@ TEST_F(IbFabric, TheWidthIsNarrowedAndWidenedAgain) {
     EXPECT_EQ(query(port).width_enabled, former.width_enabled);
 }
 
+TEST_F(IbFabric, APortThatWasDisabledIsDisabledAgain) {
+    auto port = open({1}, 4);
+    ASSERT_TRUE(done(disable_ib_port(port, kUnmanaged, soon())));
+    const auto former = query(port);
+    ASSERT_TRUE(done(set_ib_width(port, kIbWidth1x, kUnmanaged, soon())));
+    EXPECT_NE(query(port).physical_state, IbPhysicalState::kDisabled);
+    ASSERT_TRUE(done(restore_ib_port(port, former, kUnmanaged, soon())));
+    EXPECT_EQ(query(port).physical_state, IbPhysicalState::kDisabled);
+    EXPECT_EQ(query(port).width_enabled, former.width_enabled);
+}
+
 TEST_F(IbFabric, TheSpeedIsLoweredAndRaisedAgain) {
-    auto port = open({}, 1);
+    auto port = open({1}, 4);
     const auto former = query(port);
     ASSERT_TRUE(done(set_ib_speed(port, kIbSpeedSdr, kIbExtendedSpeedsOff, kUnmanaged, soon())));
     EXPECT_EQ(query(port).speed_enabled, kIbSpeedSdr);
@@ -132,7 +145,7 @@ TEST_F(IbFabric, TheSpeedIsLoweredAndRaisedAgain) {
 }
 
 TEST_F(IbFabric, WhatThePortDoesNotSupportIsRefused) {
-    auto port = open({}, 1);
+    auto port = open({1}, 4);
     const auto former = query(port);
     for (const std::uint8_t mask : std::array<std::uint8_t, 3>{0, 32, 33}) {
         const auto set = set_ib_width(port, mask, kUnmanaged, soon());

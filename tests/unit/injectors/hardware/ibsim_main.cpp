@@ -31,10 +31,13 @@ constexpr const char* kPreload = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim
 constexpr const char* kSimulator = "/usr/bin/ibsim";
 constexpr const char* kInside = "RAILBREAK_IBSIM";
 
-/// Two hosts on one switch.
-constexpr const char* kFabric = "Switch 8 \"Switch1\"\n[1] \"Hca1\"[1]\n[2] \"Hca2\"[1]\n\n"
+/// Four hosts on one switch.
+constexpr const char* kFabric = "Switch 8 \"Switch1\"\n[1] \"Hca1\"[1]\n[2] \"Hca2\"[1]\n[3] \"Hca3\"[1]\n"
+                                "[4] \"Hca4\"[1]\n\n"
                                 "Hca 2 \"Hca1\"\n[1] \"Switch1\"[1]\n\n"
-                                "Hca 2 \"Hca2\"\n[1] \"Switch1\"[2]\n";
+                                "Hca 2 \"Hca2\"\n[1] \"Switch1\"[2]\n\n"
+                                "Hca 2 \"Hca3\"\n[1] \"Switch1\"[3]\n\n"
+                                "Hca 2 \"Hca4\"\n[1] \"Switch1\"[4]\n";
 
 pid_t start(const std::vector<std::string>& command, int stdout_fd) {
     std::vector<char*> arguments;
@@ -116,6 +119,7 @@ int run_in_fabric(const std::vector<std::string>& arguments, const std::filesyst
 int main(int argc, char** argv) {
     const bool inside = std::getenv(kInside) != nullptr;
     const bool installed = ::access(kPreload, R_OK) == 0 && ::access(kSimulator, X_OK) == 0;
+    const std::vector<std::string> flags(argv + 1, argv + argc); // before GoogleTest takes its own out
     testing::InitGoogleTest(&argc, argv);
     if (inside || !installed || testing::GTEST_FLAG(list_tests)) {
         return RUN_ALL_TESTS();
@@ -125,10 +129,7 @@ int main(int argc, char** argv) {
         return 1;
     }
     std::vector<std::string> arguments{std::filesystem::read_symlink("/proc/self/exe")};
-    // InitGoogleTest() has taken gtest's own flags out of argv; those that choose tests travel on.
-    arguments.push_back("--gtest_filter=" + testing::GTEST_FLAG(filter));
-    arguments.push_back("--gtest_output=" + testing::GTEST_FLAG(output));
-    arguments.insert(arguments.end(), argv + 1, argv + argc);
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
     const auto former = std::filesystem::current_path();
     std::filesystem::current_path(pattern); // the preloaded library makes its files in the working folder
     const int status = run_in_fabric(arguments, pattern);
