@@ -48,17 +48,20 @@ kernel_package() {
         awk -F '[ ,]+' '$1 == "Depends:" { print $2; exit }' | grep '^linux-image-[0-9]'
 }
 
-# Leaves the kernel and the modules of PACKAGE in FOLDER.
+# Leaves the kernel and the modules of PACKAGE in FOLDER; what went wrong stands in FOLDER/log. Called behind "||", so
+# bash does not stop by itself.
 fetch_kernel() { # PACKAGE FOLDER
     local package=$1 folder=$2 version=${1#linux-image-} wanted=(./boot/"vmlinuz-${1#linux-image-}") part
     for part in "${kernel_parts[@]}"; do
         wanted+=("./lib/modules/$version/kernel/$part")
     done
     wanted+=("./lib/modules/$version/modules.order" "./lib/modules/$version/modules.builtin")
-    (cd "$folder" && apt-get download -q "$package" >download.log 2>&1) || return 1
-    dpkg-deb --fsys-tarfile "$folder/$package"_*.deb | tar -x -C "$folder" "${wanted[@]}"
-    rm "$folder/$package"_*.deb
-    busybox depmod -b "$folder" "$version"
+    {
+        (cd "$folder" && apt-get download -q "$package") &&
+            dpkg-deb --fsys-tarfile "$folder/$package"_*.deb | tar -x -C "$folder" "${wanted[@]}" &&
+            rm "$folder/$package"_*.deb &&
+            busybox depmod -b "$folder" "$version"
+    } >"$folder/log" 2>&1
 }
 
 # Prints the files of MODULE and of all that it needs, relative to the folder of modules.
@@ -78,30 +81,28 @@ module_files() { # FOLDER MODULE...
 }
 
 make_initramfs() { # FOLDER VERSION
-    local folder=$1 version=$2 root=$1/initramfs file
+    local folder=$1 version=$2 root=$1/initramfs files file
+    files=$(module_files "$folder/lib/modules/$version" "${boot_modules[@]}")
     rm -rf "$root"
-    mkdir -p "$root"/{bin,dev,proc,lower,upper,root} "$root/lib/modules/$version"
-    cp "$(command -v busybox)" "$root/bin/busybox"
-    cp "$here/boot_init.sh" "$root/init"
-    chmod +x "$root/init"
+    mkdir -p "$root"/{bin,dev,proc,lower,upper,root}
+    cp "$(command -v busybox)" "$root/bin/busybox" || return
+    install -m 755 "$here/boot_init.sh" "$root/init" || return
     printf '%s\n' "${boot_modules[@]}" >"$root/boot_modules"
-    module_files "$folder/lib/modules/$version" "${boot_modules[@]}" | while read -r file; do
-        mkdir -p "$root/lib/modules/$version/$(dirname "$file")"
-        cp "$folder/lib/modules/$version/$file" "$root/lib/modules/$version/$file"
+    for file in $files; do
+        install -D "$folder/lib/modules/$version/$file" "$root/lib/modules/$version/$file" || return
     done
-    busybox depmod -b "$root" "$version"
-    (cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$folder/initramfs.gz"
+    busybox depmod -b "$root" "$version" || return
+    (cd "$root" && find . | busybox cpio -o -H newc | gzip -1) >"$folder/initramfs.gz" || return
     rm -rf "$root"
 }
 
-# Sets `image` to the folder of the image, made now if it is not there yet.
-prepare_image() {
-    local tool package stamp
-    [ "$(uname -m)" = x86_64 ] || unavailable "the guest is for x86-64 machines"
-    for tool in qemu-system-x86_64 busybox apt-get dpkg-deb ip setsid; do
-        command -v "$tool" >/dev/null || unavailable "$tool is missing (./dev setup guest)"
-    done
-    package=$(kernel_package) || unavailable "apt knows no kernel package (apt-get update)"
+# Sets `image` to the folder of the image, made now if it is not there yet; `reason` where it cannot be.
+find_image() {
+    local package stamp
+    package=$(kernel_package) || {
+        reason="apt knows no kernel package (apt-get update)"
+        return 1
+    }
     stamp=$({
         echo "$package ${boot_modules[*]} ${kernel_parts[*]}"
         LC_ALL=C apt-cache policy "$package" | grep Candidate
@@ -117,10 +118,27 @@ prepare_image() {
         mkdir -p "$build/new"
         fetch_kernel "$package" "$build/new" || exit
         say "making the image with $package"
-        make_initramfs "$build/new" "$version"
+        make_initramfs "$build/new" "$version" >>"$build/new/log" 2>&1 || exit
         rm -rf "$build"/image-*
         mv "$build/new" "$image"
-    ) 9>"$build/lock" || unavailable "could not download $package ($(tail -n 1 "$build/new/download.log"))"
+    ) 9>"$build/lock" || {
+        reason="cannot make an image with $package ($(tail -n 1 "$build/new/log"))"
+        return 1
+    }
+}
+
+prepare_image() {
+    local tool
+    [ "$(uname -m)" = x86_64 ] || unavailable "the guest is for x86-64 machines"
+    for tool in qemu-system-x86_64 busybox apt-get dpkg-deb ip setsid; do
+        command -v "$tool" >/dev/null || unavailable "$tool is missing (./dev setup guest)"
+    done
+    find_image && return
+    # apt's lists name a kernel that has been replaced in the archive since.
+    if [ "$(id -u)" -eq 0 ] && grep -q ' 404 ' "$build/new/log" 2>/dev/null && apt-get update -q >/dev/null 2>&1; then
+        find_image && return
+    fi
+    unavailable "$reason"
 }
 
 # --- one run ----------------------------------------------------------------------------------------------------------
