@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What railbreak could leave on a machine, one thing a line, sorted: ./dev test compares the lists from before and after.
-# Processes, network namespaces that they hold, devices, qdiscs, rules, routes and tables of this namespace, BPF
+# What railbreak could leave on a machine, one thing a line, sorted: ./dev test compares the lists from before and
+# after. Processes, network namespaces that they hold, devices, qdiscs, rules, routes and tables of this namespace, BPF
 # programs, cgroups, files of state. What cannot be read here (no privilege, no tool) is left out.
 set -euo pipefail
 
