@@ -110,7 +110,7 @@ VerdictRow judge_algorithm(const RunData& data, const scenarios::Plan& plan, con
     }
     if (worst == Verdict::kPass && is_planned) {
         if (std::string missing = missing_iterations(data, plan, algorithm); !missing.empty()) {
-            return make_row("correctness", algorithm, Verdict::kInconclusive, std::move(missing));
+            return make_row("correctness", algorithm, Verdict::kInconclusive, missing + why_no_plan(data, algorithm));
         }
     }
     if (worst == Verdict::kPass) {
