@@ -1,109 +1,15 @@
 #include "harness/analyse/analyse.hpp"
 
-#include <algorithm>
-#include <functional>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "harness/record/statistics.hpp"
-#include "scenarios/model.hpp"
-#include "tests/unit/record/run_fixture.hpp"
+#include "tests/unit/analyse/analyse_case.hpp"
 
 namespace railbreak::analyse {
 namespace {
 
-std::vector<scenarios::AlgorithmSpec> named(std::initializer_list<const char*> names) {
-    std::vector<scenarios::AlgorithmSpec> algorithms;
-    for (const char* name : names) {
-        algorithms.push_back({.name = name, .label = name});
-    }
-    return algorithms;
-}
-
-using record::RunData;
-using record::VerdictRow;
-using scenarios::Metric;
-using scenarios::Phase;
-using scenarios::Plan;
-using ::testing::HasSubstr;
-
-// The plan that the hand-made run carried out.
-Plan fixture_plan() {
-    Plan plan;
-    plan.scenario_name = "half-rate-nic";
-    plan.cluster.hosts = 8;
-    plan.cluster.rate = BitRate::bits_per_s(500'000'000);
-    plan.workload.bytes = ByteCount::bytes(32U << 20);
-    plan.workload.algorithms = named({"ring", "optcc", "optcc-shared"});
-    scenarios::PlannedFault fault;
-    fault.name = "half";
-    fault.host = 3;
-    fault.rate = BitRate::bits_per_s(250'000'000);
-    plan.faults = {fault};
-    scenarios::Expectation expectation;
-    expectation.algorithm = "optcc";
-    expectation.max = 1.10;
-    plan.expectations = {expectation};
-    return plan;
-}
-
-// A spoiled run and what must come of it.
-struct Case {
-    std::string name;
-    std::function<void(RunData&, Plan&)> spoil;
-    std::string scope;
-    std::string subject;
-    Verdict verdict = Verdict::kPass;
-    std::string reason; // part of it
-    ExitCode exit_code = ExitCode::kPass;
-};
-
-void PrintTo(const Case& c, std::ostream* out) {
-    *out << c.name;
-}
-
-record::IterationRow& iteration(RunData& data, std::string_view algorithm, std::string_view phase, std::size_t index) {
-    return *iterations_of(data, algorithm, phase).at(index);
-}
-
-void stop(RunData& data, ErrorKind kind) {
-    data.events.push_back(stop_event(1, Nanoseconds(1), Error(kind, "it stopped").with("host", "h3")));
-}
-
 class AnalyseCase : public ::testing::TestWithParam<Case> {};
 
 TEST_P(AnalyseCase, JudgesAsDocumented) {
-    const Case& c = GetParam();
-    RunData data = record::fixture_run();
-    Plan plan = fixture_plan();
-    c.spoil(data, plan);
-    const Analysis analysis = analyse(data, plan);
-
-    std::string all;
-    for (const VerdictRow& row : analysis.verdicts) {
-        all += row.scope + " | " + row.subject + " | " + row.verdict + " | " + row.reason + "\n";
-        EXPECT_FALSE(row.reason.empty());
-        EXPECT_EQ(row.reason.find('\n'), std::string::npos);
-        EXPECT_EQ(row.run, 1);
-    }
-    EXPECT_EQ(analysis.exit_code, c.exit_code) << all;
-    const auto found = std::find_if(analysis.verdicts.begin(), analysis.verdicts.end(), [&](const VerdictRow& row) {
-        return row.scope == c.scope && row.subject == c.subject && row.verdict == to_string(c.verdict) &&
-               row.reason.find(c.reason) != std::string::npos;
-    });
-    EXPECT_NE(found, analysis.verdicts.end()) << "wanted: " << c.scope << " | " << c.subject << " | "
-                                              << to_string(c.verdict) << " | " << c.reason << "\ngot:\n"
-                                              << all;
-    if (c.scope != "teardown" && c.verdict != Verdict::kPass) {
-        EXPECT_EQ(analysis.verdict, c.verdict) << all;
-        EXPECT_THAT(analysis.reason, HasSubstr(c.reason)) << "the run's reason is the check's";
-    }
-    EXPECT_EQ(analysis.verdicts.front().scope, "run");
-    EXPECT_EQ(analysis.verdicts.front().verdict, to_string(analysis.verdict));
-
-    const Analysis again = analyse(data, plan);
-    EXPECT_EQ(again.verdicts, analysis.verdicts) << "the same rows give the same verdicts";
+    judges_as_documented(GetParam());
 }
 
 const std::vector<Case> kGood{
@@ -234,109 +140,6 @@ const std::vector<Case> kEvidence{
          p.expectations.clear();
      },
      "fault", "half/ring", Verdict::kPass, "observed 1.377 ms after", ExitCode::kPass},
-};
-
-/// The degraded phase of optcc ends with an error in its second iteration, 700 ms after a fault began to act in it.
-void expect_error(RunData& data, Plan& plan) {
-    plan.expectations = {{.algorithm = "optcc", .outcome = scenarios::Outcome::kError}};
-    auto& failed = iteration(data, "optcc", "degraded", 1);
-    failed.error = "rank 2 ended: killed by signal 9 (SIGKILL)";
-    failed.correct = false;
-    failed.duration_ns = 900'000'000;
-    const std::int64_t id = failed.id;
-    const std::int64_t later = iteration(data, "optcc", "degraded", 2).id;
-    auto& injection = data.injections.at(1);
-    injection.kind = "kill";
-    injection.applied_at = injection.observed_at = failed.started_at + 200'000'000;
-    std::erase_if(data.rank_iterations, [&](const auto& row) { return row.iteration == id || row.iteration == later; });
-    std::erase_if(data.iterations, [&](const auto& row) { return row.id == later; });
-}
-
-const std::vector<Case> kOutcomes{
-    {"ExpectedErrorPasses", expect_error, "run", "", Verdict::kPass, "checks passed", ExitCode::kPass},
-    {"ExpectedErrorIsTold", expect_error, "expectation", "optcc/degraded outcome", Verdict::kPass,
-     "degraded iteration 2 ended with an error 700 ms after a fault began to act in it: rank 2 ended: killed",
-     ExitCode::kPass},
-    {"ExpectedErrorIsNoWrongResult", expect_error, "correctness", "optcc", Verdict::kPass, "8 iterations",
-     ExitCode::kPass},
-    {"ExpectedErrorInTime",
-     [](RunData& d, Plan& p) {
-         expect_error(d, p);
-         p.expectations[0].within = std::chrono::milliseconds(700);
-     },
-     "expectation", "optcc/degraded outcome", Verdict::kPass, "700 ms", ExitCode::kPass},
-    {"ExpectedErrorTooLate",
-     [](RunData& d, Plan& p) {
-         expect_error(d, p);
-         p.expectations[0].within = std::chrono::milliseconds(699);
-     },
-     "expectation", "optcc/degraded outcome", Verdict::kFail, "700 ms after a fault began to act in it, later than 699",
-     ExitCode::kFail},
-    {"ExpectedErrorOfAFaultThatActedBefore",
-     [](RunData& d, Plan& p) {
-         expect_error(d, p);
-         d.injections[1].applied_at = iteration(d, "optcc", "degraded", 1).started_at - 1;
-     },
-     "expectation", "optcc/degraded outcome", Verdict::kPass, "900 ms after", ExitCode::kPass},
-    {"ExpectedErrorThatDidNotCome",
-     [](RunData&, Plan& p) { p.expectations = {{.outcome = scenarios::Outcome::kError}}; }, "expectation",
-     "ring/degraded outcome", Verdict::kFail, "all 3 degraded iterations ended well", ExitCode::kFail},
-    {"ErrorWithoutExpectationFails",
-     [](RunData& d, Plan& p) {
-         expect_error(d, p);
-         p.expectations.clear();
-     },
-     "correctness", "optcc", Verdict::kFail, "rank 2 ended", ExitCode::kFail},
-    {"ErrorOfAnotherPhaseFails",
-     [](RunData& d, Plan& p) {
-         expect_error(d, p);
-         iteration(d, "optcc", "recovered", 0).error = "rank 2 ended";
-     },
-     "correctness", "optcc", Verdict::kFail, "recovered iteration 1 failed", ExitCode::kFail},
-    {"ErrorOfAnotherAlgorithmFails",
-     [](RunData& d, Plan& p) {
-         expect_error(d, p);
-         iteration(d, "ring", "degraded", 0).error = "rank 2 ended";
-     },
-     "correctness", "ring", Verdict::kFail, "degraded iteration 1 failed", ExitCode::kFail},
-};
-
-const std::vector<Case> kKinds{
-    {"AFaultThatIsOffNeedsNoEvidence",
-     [](RunData&, Plan& p) {
-         p.faults.push_back({.id = 1, .name = "zero", .kind = scenarios::FaultKind::kLoss, .host = 1});
-     },
-     "fault", "zero/ring", Verdict::kPass, "off", ExitCode::kPass},
-    {"AFaultOfAnyKindNeedsEvidence",
-     [](RunData&, Plan& p) {
-         p.faults.push_back({.id = 1, .name = "stop", .kind = scenarios::FaultKind::kPause, .host = 1});
-     },
-     "fault", "stop/ring", Verdict::kInconclusive, "never ordered", ExitCode::kInconclusive},
-    {"CollateralIsADoubt",
-     [](RunData& d, Plan&) { d.injections[0].collateral_json = R"(["MTU of rail1 went from \"1500\" to \"1400\""])"; },
-     "fault", "half/ring collateral", Verdict::kInconclusive, "MTU of rail1 went from", ExitCode::kInconclusive},
-    {"ACapBesideALossMayCarryLess",
-     [](RunData& d, Plan& p) {
-         p.faults.push_back({.id = 1,
-                             .name = "l",
-                             .kind = scenarios::FaultKind::kDelay,
-                             .host = 3,
-                             .strength = {.delay = Nanoseconds(1)}});
-         for (const auto& row : std::vector(d.injections)) {
-             d.injections.push_back(row);
-             d.injections.back().fault = 1;
-             d.injections.back().kind = "delay";
-         }
-         d.injections[0].measured_send_bits_per_s = 10'000'000;
-     },
-     "fault", "half/ring", Verdict::kPass, "seen in goodput: send 10 Mbit/s", ExitCode::kPass},
-    {"ARankThatIsNotRestoredIsNamed",
-     [](RunData& d, Plan&) {
-         d.injections[0].rank = 3;
-         d.injections[0].nic = -1;
-         d.injections[0].restored_at = 0;
-     },
-     "teardown", "half/ring", Verdict::kFail, "h3 rank 3 was not verified as restored", ExitCode::kTeardown},
 };
 
 const std::vector<Case> kBounds{
@@ -485,30 +288,14 @@ const std::vector<Case> kWithoutFaults{
      "run", "", Verdict::kInconclusive, "nothing was judged", ExitCode::kInconclusive},
 };
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
-    return info.param.name;
-}
 INSTANTIATE_TEST_SUITE_P(Good, AnalyseCase, ::testing::ValuesIn(kGood), name_of);
 INSTANTIATE_TEST_SUITE_P(Correctness, AnalyseCase, ::testing::ValuesIn(kCorrectness), name_of);
 INSTANTIATE_TEST_SUITE_P(Evidence, AnalyseCase, ::testing::ValuesIn(kEvidence), name_of);
 INSTANTIATE_TEST_SUITE_P(Bounds, AnalyseCase, ::testing::ValuesIn(kBounds), name_of);
-INSTANTIATE_TEST_SUITE_P(Outcomes, AnalyseCase, ::testing::ValuesIn(kOutcomes), name_of);
-INSTANTIATE_TEST_SUITE_P(Kinds, AnalyseCase, ::testing::ValuesIn(kKinds), name_of);
 INSTANTIATE_TEST_SUITE_P(Expectations, AnalyseCase, ::testing::ValuesIn(kExpectations), name_of);
 INSTANTIATE_TEST_SUITE_P(Teardown, AnalyseCase, ::testing::ValuesIn(kTeardown), name_of);
 INSTANTIATE_TEST_SUITE_P(Stops, AnalyseCase, ::testing::ValuesIn(kStops), name_of);
 INSTANTIATE_TEST_SUITE_P(WithoutFaults, AnalyseCase, ::testing::ValuesIn(kWithoutFaults), name_of);
-
-TEST(Outcome, OfARunThatWasBrokenOffIsUnknown) {
-    RunData data = record::fixture_run();
-    Plan plan = fixture_plan();
-    plan.expectations = {{.algorithm = "optcc", .outcome = scenarios::Outcome::kError}};
-    stop(data, ErrorKind::kHarness);
-    const Analysis analysis = analyse(data, plan);
-    EXPECT_EQ(analysis.verdict, Verdict::kAborted);
-    EXPECT_EQ(analysis.verdicts.back().verdict, "inconclusive");
-    EXPECT_THAT(analysis.verdicts.back().reason, HasSubstr("broken off before an error came"));
-}
 
 TEST(PayloadShare, IsWhatTcpLeavesOfAFrame) {
     EXPECT_DOUBLE_EQ(payload_share(1500), 1448.0 / 1514.0);

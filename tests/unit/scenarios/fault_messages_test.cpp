@@ -144,7 +144,8 @@ TEST(FaultMessages, WhatComposesIsNotRefused) {
 - {name: l, kind: cpu, target: {host: 1, rank: 0}, share: 1/2, during: degraded}
 - {name: m, kind: pause, target: {host: 1, rank: 0}, at: {iteration: 1}, for: 100ms}
 - {name: n, kind: kill, target: {host: 1, rank: 0}, at: {iteration: 3, offset: 1s}}
-- {name: o, kind: loss, target: {host: 2}, bursts: {good_to_bad: 1%, bad_to_good: 1%}, direction: send, during: degraded}
+- {name: o, kind: loss, target: {host: 2}, bursts: {good_to_bad: 1%, bad_to_good: 1%}, direction: send,
+   during: degraded}
 - {name: p, kind: loss, target: {host: 2}, probability: 1%, direction: receive, during: degraded}
 )"));
     EXPECT_EQ(errors_of(result), "no error\n");
