@@ -30,6 +30,15 @@ std::uint32_t device_key(const DropPlace& place) {
     return place.send ? NFT_META_OIF : NFT_META_IIF;
 }
 
+/// What stands at the place's rules, in order.
+std::vector<std::string> comments_of(const DropPlace& place) {
+    std::vector<std::string> comments;
+    for (const std::string_view each : kComments) {
+        comments.push_back(fmt::format("{}{}", each, place.silent ? ", silent" : ""));
+    }
+    return comments;
+}
+
 /// Goes on with packets of the NIC and of that EtherType.
 NftExpressions of_protocol(const DropPlace& place, std::uint16_t ether_type) {
     NftExpressions rule;
@@ -44,14 +53,17 @@ std::vector<NftTable> drop_tables() {
     return {{NFPROTO_NETDEV, std::string(kDropTable)}, {NFPROTO_INET, std::string(kDropTable)}};
 }
 
-std::vector<DropPlace> drop_places(std::int32_t ifindex, const std::string& name, bool egress) {
+std::vector<DropPlace> drop_places(std::int32_t ifindex, const std::string& name, Egress egress) {
     const auto tables = drop_tables();
     const std::string in = fmt::format("in_{}", ifindex);
-    std::vector<DropPlace> places{{tables[0], {in, NF_NETDEV_INGRESS, kPriority, name}, false, ifindex},
-                                  {tables[1], {in, NF_INET_PRE_ROUTING, kPriority, {}}, false, ifindex}};
-    if (egress) {
-        places.push_back(
-            {tables[0], {fmt::format("out_{}", ifindex), NF_NETDEV_EGRESS, kPriority, name}, true, ifindex});
+    std::vector<DropPlace> places{{tables[0], {in, NF_NETDEV_INGRESS, kPriority, name}, false, false, ifindex},
+                                  {tables[1], {in, NF_INET_PRE_ROUTING, kPriority, {}}, false, false, ifindex}};
+    if (egress != Egress::kNone) {
+        places.push_back({tables[0],
+                          {fmt::format("out_{}", ifindex), NF_NETDEV_EGRESS, kPriority, name},
+                          true,
+                          egress == Egress::kSwallow,
+                          ifindex});
     }
     return places;
 }
@@ -86,26 +98,30 @@ void add_place(std::vector<std::string>& messages, const DropPlace& place, std::
     for (std::uint32_t i = 0; i < sets.size(); ++i) {
         messages.push_back(nft_new_set(place.table, sets[i], first_id + i));
     }
+    const auto comments = comments_of(place);
+    const auto lose = [&](NftExpressions& rule) -> const NftExpressions& {
+        return place.silent ? rule.count().swallow() : rule.count().verdict(NF_DROP);
+    };
     const auto add = [&](const NftExpressions& rule, std::string_view comment) {
         messages.push_back(nft_new_rule(place.table, place.chain.name, rule, comment));
     };
     NftExpressions everything;
-    everything.load_meta(device_key(place)).look_up(sets[0].name, first_id).count().verdict(NF_DROP);
-    add(everything, kComments[0]);
+    everything.load_meta(device_key(place)).look_up(sets[0].name, first_id);
+    add(lose(everything), comments[0]);
     NftExpressions ip4 = of_protocol(place, ETH_P_IP);
     ip4.load_payload(NFT_PAYLOAD_NETWORK_HEADER, place.send ? offsetof(iphdr, daddr) : offsetof(iphdr, saddr),
                      sizeof(in_addr));
-    add(ip4.look_up(sets[1].name, first_id + 1).count().verdict(NF_DROP), kComments[1]);
+    add(lose(ip4.look_up(sets[1].name, first_id + 1)), comments[1]);
     NftExpressions discovery = of_protocol(place, ETH_P_IPV6);
     discovery.load_meta(NFT_META_L4PROTO).compare(NFT_CMP_EQ, std::string(1, IPPROTO_ICMPV6));
     discovery.load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, offsetof(icmp6_hdr, icmp6_type), 1)
         .compare(NFT_CMP_GTE, memory_of(static_cast<std::uint8_t>(ND_ROUTER_SOLICIT)))
         .compare(NFT_CMP_LTE, memory_of(static_cast<std::uint8_t>(ND_REDIRECT)));
-    add(discovery.verdict(NF_ACCEPT), kComments[2]);
+    add(discovery.verdict(NF_ACCEPT), comments[2]);
     NftExpressions ip6 = of_protocol(place, ETH_P_IPV6);
     ip6.load_payload(NFT_PAYLOAD_NETWORK_HEADER, place.send ? offsetof(ip6_hdr, ip6_dst) : offsetof(ip6_hdr, ip6_src),
                      sizeof(in6_addr));
-    add(ip6.look_up(sets[2].name, first_id + 2).count().verdict(NF_DROP), kComments[3]);
+    add(lose(ip6.look_up(sets[2].name, first_id + 2)), comments[3]);
 }
 
 bool is_whole(const NftTableRecord& table, const DropPlace& place) {
@@ -121,7 +137,7 @@ bool is_whole(const NftTableRecord& table, const DropPlace& place) {
     }
     return has(table.chains, place.chain) &&
            std::all_of(sets.begin(), sets.end(), [&](const NftSet& each) { return has(table.sets, each); }) &&
-           std::equal(comments.begin(), comments.end(), kComments.begin(), kComments.end());
+           comments == comments_of(place);
 }
 
 bool has_any(const NftTableRecord& table, const DropPlace& place) {

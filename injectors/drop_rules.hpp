@@ -9,6 +9,10 @@
 // Neighbour discovery passes a partition, as ARP does: without it a partition of one direction would soon be one of
 // both. A blackhole drops these too, like a dead wire.
 //
+// Packets that are sent are swallowed rather than dropped where the kernel can: the kernel takes a drop at the egress
+// for a full queue, tells TCP, and TCP then tries again every half second, where on a broken path it would wait longer
+// and longer (tcp_retransmit_timer() of the kernel).
+//
 // Arriving packets are dropped in two places. The ingress hook of the NIC is before everything, bridges and bonds
 // included, but packets that a receive cap or delay sent through its ifb device never get there: the kernel takes them
 // up again behind it (net/core/dev.c, skip_classify). Prerouting of the family inet gets those.
@@ -35,11 +39,15 @@ struct DropPlace {
     NftTable table;
     NftChain chain;
     bool send = false;
+    bool silent = false; ///< swallows
     std::int32_t ifindex = 0;
 };
 
-/// The places of a NIC with this index and name. Without `egress` there is none for what is sent.
-[[nodiscard]] std::vector<DropPlace> drop_places(std::int32_t ifindex, const std::string& name, bool egress);
+/// How a kernel can drop what is sent.
+enum class Egress : std::uint8_t { kNone, kDrop, kSwallow };
+
+/// The places of a NIC with this index and name.
+[[nodiscard]] std::vector<DropPlace> drop_places(std::int32_t ifindex, const std::string& name, Egress egress);
 
 /// The place's sets: everything, IPv4 peers, IPv6 peers.
 [[nodiscard]] std::vector<NftSet> drop_sets(const DropPlace& place);

@@ -24,9 +24,10 @@ namespace {
 /// An element that should be over already ends so soon: the undo that is under way needs it gone, not refused.
 constexpr Nanoseconds kShortestTimeout = std::chrono::seconds(1);
 constexpr int kAttempts = 16;
+constexpr std::string_view kNoEgress = "this kernel cannot drop what is sent: nftables lacks the egress hook";
 
 struct Former {
-    bool egress = false; ///< the kernel can drop what is sent
+    Egress egress = Egress::kNone;
 };
 
 /// Our tables as they are now, in the order of drop_tables().
@@ -111,7 +112,7 @@ Result<void> remove_all(HostOps& ops, std::int32_t ifindex) {
                 continue;
             }
             std::vector<std::string> deletions;
-            for (const DropPlace& place : drop_places(ifindex, {}, true)) {
+            for (const DropPlace& place : drop_places(ifindex, {}, Egress::kDrop)) {
                 if (place.table == table) {
                     delete_place(deletions, record, place);
                 }
@@ -161,7 +162,7 @@ protected:
         if (!seen) {
             return tl::unexpected(seen.error());
         }
-        for (const DropPlace& place : drop_places(device.ifindex, device.name, true)) {
+        for (const DropPlace& place : drop_places(device.ifindex, device.name, Egress::kDrop)) {
             const NftTableRecord& table = seen->of(place.table);
             if (is_foreign(table)) {
                 return refuse_foreign(device, fmt::format("an nftables table {}", place.table.name));
@@ -170,7 +171,9 @@ protected:
                 return refuse_taken(device, fmt::format("nftables chain {}", place.chain.name));
             }
         }
-        return Former{features->has(KernelFeature::kNftEgress)};
+        return Former{features->has(KernelFeature::kNftForward)  ? Egress::kSwallow
+                      : features->has(KernelFeature::kNftEgress) ? Egress::kDrop
+                                                                 : Egress::kNone};
     }
 
     Result<void> make(HostOps& ops, const FacetContext& context, const Former& former,
@@ -183,8 +186,8 @@ protected:
         if (found->empty()) {
             return fail(ErrorKind::kHarness, fmt::format("the interface {} is gone", device.name));
         }
-        if (wanted.send_drops.any() && !former.egress) {
-            return fail(ErrorKind::kRefused, "this kernel cannot drop what is sent (nftables egress hook)");
+        if (wanted.send_drops.any() && former.egress == Egress::kNone) {
+            return fail(ErrorKind::kRefused, std::string(kNoEgress));
         }
         const auto places = drop_places(device.ifindex, found->front().name, former.egress);
         const Nanoseconds timeout = std::max(kShortestTimeout, context.lease_end_boottime - ops.boottime());
@@ -209,8 +212,6 @@ protected:
             return tl::unexpected(found ? seen.error() : found.error());
         }
         const std::string name = found->empty() ? device.name : found->front().name;
-        std::uint64_t packets = 0;
-        std::uint64_t bytes = 0;
         for (const DropPlace& place : drop_places(device.ifindex, name, former.egress)) {
             const NftTableRecord& table = seen->of(place.table);
             const auto equal = is_ours(table) && is_whole(table, place) ? has_elements(ops, place, wanted) : false;
@@ -221,7 +222,24 @@ protected:
                 return fail(ErrorKind::kHarness, fmt::format("{} does not drop what it should ({} of the table {})",
                                                              device.name, place.chain.name, place.table.name));
             }
-            for (const NftRuleRecord& rule : table.rules) {
+        }
+        const auto words = [](const Drops& drops) {
+            return drops.all ? std::string("everything") : fmt::format("{} peers", drops.peers.size());
+        };
+        return Readback{{"send_drops", words(wanted.send_drops)}, {"receive_drops", words(wanted.receive_drops)}};
+    }
+
+    Readback closing_values(HostOps& ops, const FacetContext& context, const Former& former,
+                            const WantedState&) const override {
+        const DeviceIdentity& device = context.target.device;
+        const auto seen = look_at_tables(ops);
+        if (!seen) {
+            return {};
+        }
+        std::uint64_t packets = 0;
+        std::uint64_t bytes = 0;
+        for (const DropPlace& place : drop_places(device.ifindex, device.name, former.egress)) {
+            for (const NftRuleRecord& rule : seen->of(place.table).rules) {
                 if (rule.chain == place.chain.name) {
                     packets += rule.packets;
                     bytes += rule.bytes;
@@ -243,7 +261,7 @@ protected:
                 notes.push_back(fmt::format("there is an nftables table {} that railbreak did not make", table.name));
             }
         }
-        for (const DropPlace& place : drop_places(device.ifindex, device.name, true)) {
+        for (const DropPlace& place : drop_places(device.ifindex, device.name, Egress::kDrop)) {
             if (is_ours(seen->of(place.table)) && has_any(seen->of(place.table), place)) {
                 return fail(
                     Error(ErrorKind::kTeardown, fmt::format("the drop rules of {} are still there", device.name))
@@ -257,7 +275,7 @@ protected:
         return remove_all(ops, context.target.device.ifindex);
     }
 
-    Steps steps(const FacetContext& context, const Former&, const WantedState& wanted) const override {
+    Steps steps(const FacetContext& context, const Former& former, const WantedState& wanted) const override {
         const DeviceIdentity& device = context.target.device;
         Steps steps;
         if (wanted.receive_drops.any()) {
@@ -268,8 +286,10 @@ protected:
         }
         if (wanted.send_drops.any()) {
             steps.changes.push_back(
-                fmt::format("{}: {} is dropped (nftables table {}, chain out_{}: egress of the NIC)", device.name,
-                            words_of(wanted.send_drops, "sent"), kDropTable, device.ifindex));
+                fmt::format("{}: {} is {} (nftables table {}, chain out_{}: egress of the NIC)", device.name,
+                            words_of(wanted.send_drops, "sent"),
+                            former.egress == Egress::kSwallow ? "swallowed" : "dropped, which its TCP notices",
+                            kDropTable, device.ifindex));
         }
         const bool all = wanted.send_drops.all || wanted.receive_drops.all;
         steps.changes.push_back(fmt::format("{}: {}; ends by itself with the lease", device.name,
@@ -281,7 +301,17 @@ protected:
         return steps;
     }
 
-    std::string words(const Former&) const override { return "nftables sets that end with the lease"; }
+    std::string words(const Former& former) const override {
+        return former.egress == Egress::kDrop
+                   ? "nftables sets that end with the lease (TCP notices what it cannot send)"
+                   : "nftables sets that end with the lease";
+    }
+
+    Result<void> may_join(const Former& former, const FaultRequest& request) const override {
+        return request.direction != Direction::kReceive && former.egress == Egress::kNone
+                   ? fail(ErrorKind::kRefused, std::string(kNoEgress))
+                   : Result<void>();
+    }
 
     bool ends_by_itself(const Former&) const override { return true; }
 
@@ -294,10 +324,10 @@ protected:
     Result<Former> decode(std::string_view bytes) const override {
         Decoder in(bytes);
         const auto egress = in.get<std::uint8_t>();
-        if (!in.finished() || egress > 1) {
+        if (!in.finished() || egress > static_cast<std::uint8_t>(Egress::kSwallow)) {
             return fail(ErrorKind::kInput, "the former state of packet drops is damaged");
         }
-        return Former{egress == 1};
+        return Former{static_cast<Egress>(egress)};
     }
 
 private:

@@ -1,48 +1,14 @@
 #include "injectors/facets.hpp"
 
-#include <fmt/format.h>
-
 namespace railbreak::injectors {
 
-namespace {
-
-/// A facet that this build cannot change.
-class Missing final : public Facet {
-public:
-    explicit Missing(FacetKind kind) : kind_(kind) {}
-    FacetKind kind() const override { return kind_; }
-    Result<std::string> plan(HostOps&, const FacetContext&, const FaultRequest& request) const override {
-        return fail(ErrorKind::kRefused, fmt::format("this build cannot make the fault {}", to_string(request.kind)));
-    }
-    Result<void> go_to(HostOps&, const FacetContext&, const std::string&, const WantedState&) const override {
-        return {};
-    }
-    Result<Readback> observe(HostOps&, const FacetContext&, const std::string&, const WantedState&) const override {
-        return Readback();
-    }
-    Result<Notes> verify(HostOps&, const FacetContext&, const std::string&, const WantedState&) const override {
-        return Notes();
-    }
-    Result<void> target_gone(HostOps&, const FacetContext&, const std::string&) const override { return {}; }
-    Steps describe(const FacetContext&, const std::string&, const WantedState&) const override { return {}; }
-    std::string mechanism(const std::string&, const FaultRequest&) const override { return {}; }
-    Result<void> check_former(const std::string&) const override { return {}; }
-    bool renews(const std::string&) const override { return false; }
-
-private:
-    FacetKind kind_;
-};
-
-} // namespace
-
 const Facet& facet(FacetKind kind) {
-    static const Missing reroute(FacetKind::kReroute);
     switch (kind) {
     case FacetKind::kSendRate: return send_rate_facet();
     case FacetKind::kReceive: return receive_facet();
     case FacetKind::kSendPackets: return send_packets_facet();
     case FacetKind::kDrops: return drops_facet();
-    case FacetKind::kReroute: return reroute;
+    case FacetKind::kReroute: return reroute_facet();
     case FacetKind::kLink: return link_facet();
     case FacetKind::kCpu: return cpu_facet();
     case FacetKind::kStop: return stop_facet();

@@ -6,6 +6,7 @@
 
 #include "injectors/facet.hpp"
 #include "injectors/fault_keeper_impl.hpp"
+#include "injectors/link_settings.hpp"
 #include "injectors/preflight.hpp"
 #include "injectors/restore.hpp"
 
@@ -89,6 +90,16 @@ Result<void> FaultKeeper::Impl::may_apply(const FaultRequest& request) {
     return guard_.check();
 }
 
+namespace {
+
+/// True when the kernel forgets routes of the NIC with that fault.
+bool takes_routes(const FaultRequest& request) {
+    return request.kind == FaultKind::kLinkDown ||
+           (request.kind == FaultKind::kMtu && request.mtu_bytes < kSmallestIpv6Mtu);
+}
+
+} // namespace
+
 /// Refuses what cannot be combined with the faults that are open. A reroute's table lives on the NIC that takes over,
 /// and a link that goes down would empty it.
 Result<void> FaultKeeper::Impl::check_company(const Held& fault) const {
@@ -100,9 +111,8 @@ Result<void> FaultKeeper::Impl::check_company(const Held& fault) const {
             requests.push_back(other);
         }
         const bool under_way =
-            (request.kind == FaultKind::kLinkDown && other.kind == FaultKind::kReroute &&
-             other.via_nic == request.nic) ||
-            (request.kind == FaultKind::kReroute && other.kind == FaultKind::kLinkDown && other.nic == request.via_nic);
+            (takes_routes(request) && other.kind == FaultKind::kReroute && other.via_nic == request.nic) ||
+            (request.kind == FaultKind::kReroute && takes_routes(other) && other.nic == request.via_nic);
         if (under_way) {
             return fail(
                 Error(ErrorKind::kRefused, fmt::format("{} cannot go together with the {} of {}",

@@ -32,7 +32,10 @@ struct LinkRecord {
     std::string permanent_mac;
     std::uint32_t flags = 0; ///< IFF_*
     std::uint32_t mtu = 0;
+    std::uint32_t smallest_mtu = 0;   ///< that the device takes
+    std::uint32_t largest_mtu = 0;    ///< the same; 0: no limit known
     std::int32_t master = 0;          ///< ifindex of the bridge or bond above, 0 for none
+    std::int32_t lower = 0;           ///< VLANs and their like: ifindex of the device that they ride on, 0 for none
     std::uint64_t sent_bytes = 0;     ///< IFLA_STATS64, since the device exists
     std::uint64_t received_bytes = 0; ///< the same; counted before an ingress queue
 };
@@ -122,7 +125,8 @@ public:
     [[nodiscard]] virtual Result<KernelFeatures> features() = 0;
     /// A process; empty when there is none of that pid.
     [[nodiscard]] virtual Result<std::optional<ProcessRecord>> process(std::int32_t pid) = 0;
-    /// A small file of proc, sysfs or cgroup, whole; and the names in a folder, sorted. Errors carry errno.
+    /// A small file of proc, sysfs or cgroup, whole (those below /proc/sys/net as seen in this network namespace); and
+    /// the names in a folder, sorted. Errors carry errno.
     [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
     [[nodiscard]] virtual Result<std::vector<std::string>> list_folder(const std::string& path) = 0;
     [[nodiscard]] virtual Result<FileSystemRecord> file_system(const std::string& path) = 0;
@@ -185,7 +189,7 @@ public:
     // Effects on processes and files of the kernel.
     /// By pidfd, so that it is this very process. errno ESRCH when it is gone.
     [[nodiscard]] virtual Result<void> signal_process(const ProcessIdentity& process, int signal) = 0;
-    /// One write(2) to an existing file of proc, sysfs or cgroup. Errors carry errno.
+    /// One write(2) to an existing file of proc, sysfs or cgroup, found as by read_file(). Errors carry errno.
     [[nodiscard]] virtual Result<void> write_file(const std::string& path, std::string_view text) = 0;
     /// mkdir and rmdir of one folder (a cgroup); errno EEXIST, ENOENT, EBUSY.
     [[nodiscard]] virtual Result<void> make_cgroup(const std::string& path) = 0;

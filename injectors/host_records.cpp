@@ -54,6 +54,7 @@ LinkRecord link_of(const nlmsghdr& message) {
     const auto& header = header_of<ifinfomsg>(message);
     link.ifindex = header.ifi_index;
     link.flags = header.ifi_flags;
+    bool elsewhere = false; // the lower device is in another namespace
     for_each_attribute<ifinfomsg>(message, [&](const nlattr& a) {
         switch (nla_type(&a)) {
         case IFLA_IFNAME: link.name = text_of(a); break;
@@ -61,6 +62,10 @@ LinkRecord link_of(const nlmsghdr& message) {
         case IFLA_ADDRESS: link.mac = mac_of(a); break;
         case IFLA_PERM_ADDRESS: link.permanent_mac = mac_of(a); break;
         case IFLA_MTU: link.mtu = nla_get_u32(&a); break;
+        case IFLA_MIN_MTU: link.smallest_mtu = nla_get_u32(&a); break;
+        case IFLA_MAX_MTU: link.largest_mtu = nla_get_u32(&a); break;
+        case IFLA_LINK: link.lower = static_cast<std::int32_t>(nla_get_u32(&a)); break;
+        case IFLA_LINK_NETNSID: elsewhere = true; break;
         case IFLA_MASTER: link.master = static_cast<std::int32_t>(nla_get_u32(&a)); break;
         case IFLA_STATS64: {
             rtnl_link_stats64 counters{};
@@ -78,6 +83,10 @@ LinkRecord link_of(const nlmsghdr& message) {
         default: break; // foreign enum: IFLA_* of the kernel
         }
     });
+    // The two ends of a veth pair name each other, and neither rides on the other.
+    if (elsewhere || link.kind == "veth" || link.lower == link.ifindex) {
+        link.lower = 0;
+    }
     return link;
 }
 

@@ -39,6 +39,7 @@ std::string_view remedy(KernelFeature feature) {
         return "module cls_bpf and CAP_BPF with CAP_SYS_ADMIN in the first user namespace";
     case KernelFeature::kNftIngress: return "module nf_tables with CONFIG_NETFILTER_INGRESS";
     case KernelFeature::kNftEgress: return "Linux 5.16 with CONFIG_NETFILTER_EGRESS";
+    case KernelFeature::kNftForward: return "Linux 5.17 with module nft_fwd_netdev";
     case KernelFeature::kPolicyRules: return "CONFIG_IP_MULTIPLE_TABLES";
     }
     return "";
@@ -62,6 +63,7 @@ public:
              attach_packet_program(channel_, kLoopback, TcDirection::kEgress, kProbePriority, PacketProgram{}));
         note(KernelFeature::kNftIngress, try_nft_hook(kNftIngressHook));
         note(KernelFeature::kNftEgress, try_nft_hook(kNftEgressHook));
+        note(KernelFeature::kNftForward, try_nft_forward());
         note(KernelFeature::kPolicyRules, list_rules(channel_).map([](const auto&) {}));
         return std::move(features_);
     }
@@ -74,6 +76,16 @@ private:
         return commit_nft(here.get(),
                           {nft_new_table(table, "railbreak probe"), nft_new_chain(table, {"probe", hook, 0, "lo"})},
                           "make an nftables chain");
+    }
+
+    static Result<void> try_nft_forward() {
+        const UniqueFd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+        const NftTable table{kNftNetdev, "railbreak_probe_fwd"};
+        return commit_nft(here.get(),
+                          {nft_new_table(table, "railbreak probe"),
+                           nft_new_chain(table, {"probe", kNftEgressHook, 0, "lo"}),
+                           nft_new_rule(table, "probe", NftExpressions().swallow(), "railbreak probe")},
+                          "make an nftables rule that forwards");
     }
 
     void note(KernelFeature feature, const Result<void>& tried) {
@@ -115,6 +127,7 @@ std::string_view to_string(KernelFeature feature) {
     case KernelFeature::kPacketProgram: return "packet_program";
     case KernelFeature::kNftIngress: return "nft_ingress";
     case KernelFeature::kNftEgress: return "nft_egress";
+    case KernelFeature::kNftForward: return "nft_forward";
     case KernelFeature::kPolicyRules: return "policy_rules";
     }
     return "?";

@@ -21,13 +21,14 @@ enum class KernelFeature : std::uint8_t {
     kPacketProgram, ///< cls_bpf, and permission to load a program
     kNftIngress,    ///< nf_tables, netdev family, ingress hook
     kNftEgress,     ///< nf_tables, netdev family, egress hook
+    kNftForward,    ///< nf_tables, fwd at the egress hook: drops of which the sender is not told
     kPolicyRules,   ///< IP_MULTIPLE_TABLES
 };
 /// Every KernelFeature.
 inline constexpr std::array kKernelFeatures{
-    KernelFeature::kHtb,        KernelFeature::kNetem,     KernelFeature::kIfb,
-    KernelFeature::kClsact,     KernelFeature::kRedirect,  KernelFeature::kPacketProgram,
-    KernelFeature::kNftIngress, KernelFeature::kNftEgress, KernelFeature::kPolicyRules};
+    KernelFeature::kHtb,        KernelFeature::kNetem,         KernelFeature::kIfb,        KernelFeature::kClsact,
+    KernelFeature::kRedirect,   KernelFeature::kPacketProgram, KernelFeature::kNftIngress, KernelFeature::kNftEgress,
+    KernelFeature::kNftForward, KernelFeature::kPolicyRules};
 /// "htb", "netem", "ifb", ...
 [[nodiscard]] std::string_view to_string(KernelFeature feature);
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
@@ -150,7 +151,7 @@ void clean_route(Parts& parts) {
 bool is_own_route(std::string_view message) {
     const auto header = family_header<rtmsg>(message);
     return header.rtm_protocol != RTPROT_RA && header.rtm_protocol != RTPROT_REDIRECT &&
-           (header.rtm_flags & RTM_F_CLONED) == 0;
+           header.rtm_protocol != kOwnRouteProtocol && (header.rtm_flags & RTM_F_CLONED) == 0;
 }
 
 bool is_own_neighbour(std::string_view message) {
@@ -345,13 +346,51 @@ Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link) {
     }
     std::erase_if(*routes, [](const std::string& route) { return !is_own_route(route); });
     std::erase_if(*neighbours, [](const std::string& neighbour) { return !is_own_neighbour(neighbour); });
-    return LinkState{link.flags, link.mtu, std::move(*addresses), std::move(*routes), std::move(*neighbours)};
+    auto settings = read_link_settings(ops, link.name);
+    if (!settings) {
+        return tl::unexpected(settings.error());
+    }
+    return LinkState{link.flags,          link.mtu, std::move(*addresses), std::move(*routes), std::move(*neighbours),
+                     std::move(*settings)};
 }
+
+LinkState at_mtu(LinkState state, std::uint32_t mtu) {
+    state.mtu = mtu;
+    if (mtu < kSmallestIpv6Mtu) {
+        for (auto* each : {&state.addresses, &state.routes, &state.neighbours}) {
+            // The family is the first byte of every one of their headers.
+            std::erase_if(*each, [](const std::string& message) {
+                return message.size() > NLMSG_HDRLEN && message[NLMSG_HDRLEN] == AF_INET6;
+            });
+        }
+        state.settings.clear();
+    }
+    return state;
+}
+
+namespace {
+
+/// MTU and settings, which addresses and routes need.
+Result<void> restore_frame(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
+    const auto link = find_link(ops, ifindex);
+    if (!link) {
+        return tl::unexpected(link.error());
+    }
+    if (link->mtu != former.mtu) {
+        if (auto set = ops.set_mtu(ifindex, former.mtu); !set) {
+            return set;
+        }
+    }
+    return restore_link_settings(ops, link->name, former.settings);
+}
+
+} // namespace
 
 Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& former, Deadline deadline) {
     if ((former.flags & IFF_UP) == 0) {
         return {};
     }
+    auto frame = restore_frame(ops, ifindex, former);
     // Link-local addresses go first: on up the kernel would make them anew and then spend a second on looking for
     // duplicates. Where this fails, the passes after up try again.
     std::vector<std::string> local = former.addresses;
@@ -367,8 +406,8 @@ Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& f
     // At once, because a port that trains or a busy kernel takes a second or more to report the carrier; and again
     // behind it, for what the kernel does not take without.
     auto outcome = replay_records(ops, ifindex, former);
-    if ((former.flags & IFF_RUNNING) == 0) {
-        return outcome;
+    if ((former.flags & IFF_RUNNING) == 0 || !frame) {
+        return frame ? outcome : frame;
     }
     if (auto running = wait_running(ops, ifindex, deadline); !running) {
         return tl::unexpected(running.error());
@@ -383,7 +422,7 @@ Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex,
     if (!link) {
         return tl::unexpected(link.error());
     }
-    Error problem(ErrorKind::kTeardown, fmt::format("{} is not as it was before link down", link->name));
+    Error problem(ErrorKind::kTeardown, fmt::format("{} is not as it was before", link->name));
     bool equal = true;
     const auto differs = [&](std::string_view what, const std::string& value) {
         problem.add_fact(what, value);
@@ -396,7 +435,14 @@ Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex,
         differs("running", "no");
     }
     if (link->mtu != former.mtu) {
-        notes.push_back(fmt::format("the MTU was {} and is now {}", former.mtu, link->mtu));
+        differs("mtu_bytes", std::to_string(link->mtu));
+    }
+    const auto settings = changed_link_settings(ops, link->name, former.settings);
+    if (!settings) {
+        return tl::unexpected(settings.error());
+    }
+    if (!settings->empty()) {
+        differs("settings_changed", fmt::format("{}", fmt::join(*settings, " ")));
     }
     const auto compare = [&](RecordKind kind, std::string_view what,
                              const std::vector<std::string>& was) -> Result<void> {

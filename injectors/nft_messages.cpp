@@ -235,6 +235,14 @@ NftExpressions& NftExpressions::verdict(std::uint32_t code) {
     return *this;
 }
 
+NftExpressions& NftExpressions::swallow() {
+    expressions_.push_back({"immediate",
+                            {{NFTA_IMMEDIATE_DREG, big_endian(NFT_REG_1)},
+                             {NFTA_IMMEDIATE_DATA, attribute_bytes(NFTA_DATA_VALUE, big_endian(0))}}});
+    expressions_.push_back({"fwd", {{NFTA_FWD_SREG_DEV, big_endian(NFT_REG_1)}}});
+    return *this;
+}
+
 std::string nft_new_rule(const NftTable& table, std::string_view chain, const NftExpressions& expressions,
                          std::string_view comment) {
     NetlinkMessage message = start_nft(NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, table.family);

@@ -101,6 +101,9 @@ public:
     NftExpressions& count();
     /// NF_DROP or NF_ACCEPT.
     NftExpressions& verdict(std::uint32_t code);
+    /// Takes the packet away, and whoever sent it is told that it was sent: it is forwarded to the interface with index
+    /// 0, which there never is (nf_fwd_netdev_egress() of the kernel frees such packets). Family netdev only.
+    NftExpressions& swallow();
 
 private:
     friend std::string nft_new_rule(const NftTable& table, std::string_view chain, const NftExpressions& expressions,

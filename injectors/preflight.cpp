@@ -188,6 +188,9 @@ Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request, std::
         done = find_nic(ops, request.nic, protected_nics).map([&](DeviceIdentity found) {
             target.device = std::move(found);
         });
+        if (done && request.kind == FaultKind::kReroute) {
+            done = find_nic(ops, request.via_nic, protected_nics).map([](const DeviceIdentity&) {});
+        }
         break;
     case TargetKind::kProcess:
         done = find_process(ops, request.pid).map([&](ProcessIdentity found) { target.process = std::move(found); });

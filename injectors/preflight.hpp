@@ -15,7 +15,8 @@ namespace railbreak::injectors {
 [[nodiscard]] Result<void> check_request(const FaultRequest& request);
 
 /// Finds what the request acts on and refuses what may not be touched (kRefused, with the reason). Of NICs: loopback, a
-/// NIC in `protected_nics`, one that carries a default route or sits below such an interface. Of processes: pid 1, this
+/// NIC in `protected_nics`, one that carries a default route or sits below such an interface. The NIC that a
+/// reroute goes through counts too. Of processes: pid 1, this
 /// process and all that it descends from, kernel threads. Of folders: the file system of "/" and that of
 /// `journal_folder`. An unknown NIC, process or folder is kInput.
 [[nodiscard]] Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request,

@@ -18,6 +18,7 @@
 #include "injectors/host_records.hpp"
 #include "injectors/netfilter.hpp"
 #include "injectors/netlink.hpp"
+#include "injectors/netns_scope.hpp"
 #include "injectors/process_control.hpp"
 #include "injectors/program_loader.hpp"
 #include "injectors/traffic_control.hpp"
@@ -92,9 +93,11 @@ public:
         return *features_;
     }
     Result<std::optional<ProcessRecord>> process(std::int32_t pid) override { return read_process(pid); }
-    Result<std::string> read_file(const std::string& path) override { return host_files::read_file(path); }
+    Result<std::string> read_file(const std::string& path) override {
+        return where_seen(path, [&] { return host_files::read_file(path); });
+    }
     Result<std::vector<std::string>> list_folder(const std::string& path) override {
-        return host_files::list_folder(path);
+        return where_seen(path, [&] { return host_files::list_folder(path); });
     }
     Result<FileSystemRecord> file_system(const std::string& path) override { return host_files::file_system(path); }
     Result<bool> may_write(const std::string& path) override { return host_files::may_write(path); }
@@ -199,7 +202,7 @@ public:
         return send_signal(process, signal);
     }
     Result<void> write_file(const std::string& path, std::string_view text) override {
-        return host_files::write_file(path, text);
+        return where_seen(path, [&] { return host_files::write_file(path, text); });
     }
     Result<void> make_cgroup(const std::string& path) override { return host_files::make_cgroup(path); }
     Result<void> remove_cgroup(const std::string& path) override { return host_files::remove_cgroup(path); }
@@ -217,6 +220,19 @@ public:
     Result<void> remove_file(const std::string& path) override { return host_files::remove_file(path); }
 
 private:
+    /// Does it where the path means what is asked for: settings of the network belong to the namespace of whoever
+    /// looks.
+    template <class Action> std::invoke_result_t<Action> where_seen(const std::string& path, Action action) {
+        if (!path.starts_with("/proc/sys/net/")) {
+            return action();
+        }
+        std::optional<std::invoke_result_t<Action>> result;
+        if (auto entered = run_in_netns(netns_fd_.get(), [&] { result = action(); }); !entered) {
+            return tl::unexpected(entered.error());
+        }
+        return std::move(*result);
+    }
+
     NetlinkChannel channel_;
     NetlinkChannel events_;
     NetnsIdentity netns_;

@@ -65,6 +65,13 @@ bool DatagramEnd::reaches(DatagramEnd& other) {
     return false;
 }
 
+bool DatagramEnd::may_send_to(const DatagramEnd& other) const {
+    const bool is_ip4 = self_.ss_family == AF_INET;
+    const int on = 1;
+    EXPECT_EQ(setsockopt(fd_.get(), is_ip4 ? SOL_IP : SOL_IPV6, is_ip4 ? IP_RECVERR : IPV6_RECVERR, &on, sizeof on), 0);
+    return sendto(fd_.get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&other.self_), other.size_) == 1;
+}
+
 bool DatagramEnd::is_cut_off_from(DatagramEnd& other) {
     other.drain();
     for (int i = 0; i < kTries; ++i) {

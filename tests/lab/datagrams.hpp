@@ -21,6 +21,8 @@ public:
     [[nodiscard]] bool reaches(DatagramEnd& other);
     /// True when none of a few datagrams to `other` gets there.
     [[nodiscard]] bool is_cut_off_from(DatagramEnd& other);
+    /// True when the kernel takes a datagram to `other` without complaint. Complaints are asked for (IP_RECVERR).
+    [[nodiscard]] bool may_send_to(const DatagramEnd& other) const;
 
 private:
     void send_to(const DatagramEnd& other) const;

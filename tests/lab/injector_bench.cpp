@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "injectors/link_state.hpp"
+#include "injectors/own_routes.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/traffic_control.hpp"
 
@@ -78,6 +79,18 @@ std::string hex(const std::string& bytes) {
     return out;
 }
 
+/// Railbreak's own routes: no part of a link's state, but not to be left behind either.
+std::vector<std::string> own_route_lines(const std::string& nic, const std::string& record) {
+    std::vector<std::string> lines;
+    for (const Route& each : read_route(record)) {
+        if (each.protocol == kOwnRouteProtocol) {
+            lines.push_back(fmt::format("railbreak's route of {}: table {} {} via {}", nic, each.table,
+                                        describe_prefix(each.family, each.to, each.prefix), hex(each.gateway)));
+        }
+    }
+    return lines;
+}
+
 std::vector<std::string> rule_lines(HostOps& ops) {
     std::vector<std::string> lines;
     const auto rules = ops.rules();
@@ -103,10 +116,11 @@ std::vector<std::string> nft_lines(HostOps& ops) {
     return lines;
 }
 
-/// What the kernel forgets with a NIC's IPv6 part.
+/// What the kernel forgets with a NIC's IPv6 part, and what a reroute loosens.
 std::vector<std::string> sysctl_lines() {
     std::vector<std::string> lines;
-    for (const char* folder : {"/proc/sys/net/ipv6/conf/nic0", "/proc/sys/net/ipv6/neigh/nic0"}) {
+    for (const char* folder :
+         {"/proc/sys/net/ipv4/conf/nic0", "/proc/sys/net/ipv6/conf/nic0", "/proc/sys/net/ipv6/neigh/nic0"}) {
         std::error_code gone;
         for (const auto& entry : std::filesystem::directory_iterator(folder, gone)) {
             std::ifstream file(entry.path());
@@ -355,6 +369,9 @@ std::vector<std::string> InjectorBench::snapshot() const {
             for (const std::string& record : records.value_or(std::vector<std::string>())) {
                 if (const std::string same = comparable_record(record); !same.empty()) {
                     lines.push_back(fmt::format("record of {}: {}", name, hex(same)));
+                } else if (kind == RecordKind::kRoutes) {
+                    const auto own = own_route_lines(name, record);
+                    lines.insert(lines.end(), own.begin(), own.end());
                 }
             }
         }

@@ -89,16 +89,28 @@ TEST(NftMessages, MakesARule) {
               "08000700 00026300");
 }
 
+TEST(NftMessages, SwallowsByForwardingToNoInterface) {
+    NftExpressions rule;
+    rule.swallow();
+    EXPECT_EQ(hex(nft_new_rule(kTable, "in", rule, "")),
+              "74000000 060a000c 00000000 00000000 05000000 06000100 74000000 07000200 696e0000 48000480 "
+              // immediate: zero into register 1
+              "2c000180 0e000100 696d6d65 64696174 65000000 18000280 08000100 00000001 0c000200 08000100 00000000 "
+              // fwd: to the interface of register 1
+              "18000180 08000100 66776400 0c000280 08000100 00000001 "
+              "07000700 00010000");
+}
+
 TEST(NftMessages, CommentsSurvive) {
     for (const std::string_view comment : {"", "x", "made by railbreak"}) {
         EXPECT_EQ(nft_comment_of(nft_comment_bytes(comment)), comment);
     }
     EXPECT_EQ(nft_comment_of(std::string("\x05\x01z", 3) + nft_comment_bytes("second")), "second");
     for (const std::string& damaged : {std::string("\0", 1),
-                                      std::string("\0\x09"
-                                                  "a",
-                                                  3),
-                                      std::string("\0\0", 2)}) {
+                                       std::string("\0\x09"
+                                                   "a",
+                                                   3),
+                                       std::string("\0\0", 2)}) {
         EXPECT_EQ(nft_comment_of(damaged), "");
     }
 }
@@ -126,7 +138,7 @@ TEST(DropRules, ElementsAreWhatTheFaultsWant) {
     WantedState wanted;
     wanted.send_drops.all = true;
     wanted.receive_drops.peers = {"fd09::2", "10.9.0.2", "::ffff:10.9.0.2", "10.9.0.1"};
-    const auto places = drop_places(7, "nic0", true);
+    const auto places = drop_places(7, "nic0", Egress::kDrop);
     ASSERT_EQ(places.size(), 3U);
     for (const DropPlace& place : places) {
         const auto keys = drop_keys(place, wanted);
@@ -137,11 +149,13 @@ TEST(DropRules, ElementsAreWhatTheFaultsWant) {
         EXPECT_EQ((*keys)[2].size(), place.send ? 0U : 1U);
         EXPECT_TRUE(std::is_sorted((*keys)[1].begin(), (*keys)[1].end()));
     }
-    EXPECT_EQ(drop_places(7, "nic0", false).size(), 2U);
+    EXPECT_EQ(drop_places(7, "nic0", Egress::kNone).size(), 2U);
+    EXPECT_FALSE(places.back().silent);
+    EXPECT_TRUE(drop_places(7, "nic0", Egress::kSwallow).back().silent);
 }
 
 TEST(DropRules, TellAWholePlaceFromAPart) {
-    const DropPlace place = drop_places(7, "nic0", true).front();
+    const DropPlace place = drop_places(7, "nic0", Egress::kDrop).front();
     NftTableRecord table;
     table.present = true;
     EXPECT_FALSE(has_any(table, place));
