@@ -1,9 +1,15 @@
 // Whole runs with faults beside caps and links: of ranks, of packets, of the recorder's disk; and runs that are
 // expected to meet an error, which must be named and must not be the end of all.
 #include <algorithm>
+#include <cstring>
+#include <fcntl.h>
 #include <fstream>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -331,6 +337,53 @@ TEST_F(FaultRun, AFullDiskEndsTheRunByNameAndKeepsWhatIsStored) {
     EXPECT_EQ(verdict(ran.data, "teardown", "").verdict, "pass");
     EXPECT_EQ(verdict(ran.data, "run", "").verdict, "aborted");
     EXPECT_EQ(::umount(disk.c_str()), 0);
+}
+
+/// Sets the MTU of an interface in the network namespace of a process; the errno of what failed, 0 when nothing did.
+int set_mtu_beside(pid_t process, const char* interface, int mtu) {
+    const std::string path = fmt::format("/proc/{}/ns/net", process);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int ns = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        ifreq request{};
+        std::strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
+        request.ifr_mtu = mtu;
+        const bool entered = ns >= 0 && ::setns(ns, CLONE_NEWNET) == 0;
+        const int socket = entered ? ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+        ::_exit(socket >= 0 && ::ioctl(socket, SIOCSIFMTU, &request) == 0 ? 0 : errno);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+TEST_F(FaultRun, WhatElseChangesOnTheHostIsADoubt) {
+    std::string text = scenario("- {name: c, kind: cap, target: {host: 1}, fraction: 1/2, during: degraded}\n", "",
+                                "ring", "hosts: 3, nics_per_host: 2");
+    text.replace(text.find("degraded: 2"), 11, "degraded: 8");
+    const std::string path = (home() / "scenario.yaml").string();
+    std::ofstream(path) << text;
+    RailbreakProcess process(home(), {"run", path});
+    ASSERT_TRUE(process.wait_for_stderr("ring degraded 1/", kPatience)) << process.err();
+    for (const RunProcess& candidate : processes_of(home())) {
+        if (candidate.role != "agent") {
+            continue;
+        }
+        const int failed = set_mtu_beside(candidate.pid, "rail1", 1400); // no rank uses the second NIC
+        if (failed == EPERM) {
+            GTEST_SKIP() << "the lab's namespaces belong to a user namespace that only it is in";
+        }
+        ASSERT_EQ(failed, 0) << ::strerrordesc_np(failed);
+    }
+    const std::optional<Finished> finished = process.finish(kPatience);
+    ASSERT_TRUE(finished) << process.err();
+    EXPECT_EQ(finished->status.code, 2) << finished->err;
+    const auto data = record::RunReader::open_readonly(database_)->load_run("latest");
+    ASSERT_TRUE(data);
+    EXPECT_EQ(verdict(*data, "fault", "c/ring collateral").verdict, "inconclusive");
+    EXPECT_THAT(verdict(*data, "fault", "c/ring collateral").reason,
+                HasSubstr("MTU of rail1 went from \"1500\" to \"1400\""));
+    EXPECT_EQ(verdict(*data, "teardown", "").verdict, "pass");
 }
 
 TEST_F(FaultRun, WithoutFaultsOnlyTheSteadyPhaseIsMeasuredAndJudged) {
