@@ -49,6 +49,22 @@ Quota quota_of(Millionths cpu) {
     return quota;
 }
 
+/// Reads "QUOTA PERIOD"; false for "max PERIOD" and anything else.
+bool parse_quota(std::string_view text, Quota& quota) {
+    const char* end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, quota.quota_us);
+    return first.ec == std::errc() && first.ptr != end &&
+           std::from_chars(first.ptr + 1, end, quota.period_us).ec == std::errc() && quota.period_us != 0;
+}
+
+/// True when the kernel holds the quota, or a multiple of both: where its timer cannot keep up with a period, it makes
+/// both longer by itself (sched_cfs_period_timer).
+bool same_part(std::string_view text, const Quota& wanted) {
+    Quota now;
+    return parse_quota(text, now) && now.period_us >= wanted.period_us &&
+           now.quota_us * wanted.period_us == wanted.quota_us * now.period_us;
+}
+
 bool has_controller(std::string_view list) {
     return (" " + std::string(list.substr(0, list.find('\n'))) + " ").find(" cpu ") != std::string::npos;
 }
@@ -220,7 +236,7 @@ protected:
         if (!inside || !now) {
             return tl::unexpected(inside ? now.error() : inside.error());
         }
-        if (!*inside || *now != fmt::format("{} {}", quota.quota_us, quota.period_us)) {
+        if (!*inside || !same_part(*now, quota)) {
             return fail(ErrorKind::kHarness, fmt::format("{} has no quota of {} us in {} us", to_string(context.target),
                                                          quota.quota_us, quota.period_us));
         }
@@ -368,17 +384,13 @@ private:
     /// Refuses a quota that the former cgroup's own ("QUOTA PERIOD" or "max PERIOD") makes useless.
     static Result<Former> check_limit(const FacetContext& context, std::string_view limit, Millionths cpu,
                                       Former former) {
-        std::uint64_t quota = 0;
-        std::uint64_t period = 0;
-        const char* end = limit.data() + limit.size();
-        const auto first = std::from_chars(limit.data(), end, quota);
-        if (first.ec != std::errc() || first.ptr == end ||
-            std::from_chars(first.ptr + 1, end, period).ec != std::errc() || period == 0) {
+        Quota held;
+        if (!parse_quota(limit, held)) {
             return former; // "max"
         }
-        if (quota * kMillion <= std::uint64_t{cpu} * period) {
+        if (held.quota_us * kMillion <= std::uint64_t{cpu} * held.period_us) {
             return refuse_quota(context, fmt::format("its cgroup {} allows no more than {} us in {} us already",
-                                                     former.place.former, quota, period));
+                                                     former.place.former, held.quota_us, held.period_us));
         }
         return former;
     }
