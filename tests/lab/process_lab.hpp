@@ -46,8 +46,7 @@ public:
     void hurry(bool on);
     /// Waits until each of the three (or the first alone) has counted once more. False when one does not.
     [[nodiscard]] bool all_count(bool with_child = true) const;
-    /// True when none of them counts while this process and another one pass a byte to and fro many times, which is far
-    /// longer than a running one needs.
+    /// True when none of them counts while another worker, of the same making, does many times.
     [[nodiscard]] bool none_counts(bool with_child = true) const;
     /// CPU time that the worker has had, its child not counted.
     [[nodiscard]] Nanoseconds cpu_time() const;
