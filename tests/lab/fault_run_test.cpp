@@ -299,6 +299,20 @@ INSTANTIATE_TEST_SUITE_P(
                  "no_answer_from=h1"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST_F(FaultRun, ReroutedTrafficSharesTheOtherNicAndTheBoundKnows) {
+    const Ran ran = run(scenario("- {name: r, kind: reroute, target: {host: 1}, via: 1, during: degraded}\n", "",
+                                 "ring", "hosts: 3, ranks_per_host: 2, nics_per_host: 2"));
+    expect_passed(ran.data, ran.code, ran.err);
+    EXPECT_THAT(ran.data.injections, AllOf(::testing::SizeIs(1), Each(proven())));
+    EXPECT_THAT(ran.data.iterations, Each(right()));
+    const auto bound = [&](std::string_view phase) {
+        const auto found = std::find_if(ran.data.bounds.begin(), ran.data.bounds.end(),
+                                        [&](const auto& row) { return row.phase == phase && row.model == "fluid"; });
+        return found != ran.data.bounds.end() ? found->time_over_n : 0.0;
+    };
+    EXPECT_GT(bound("degraded"), bound("steady"));
+}
+
 TEST_F(FaultRun, ARankWithAPartOfACpuIsSlowerAndRight) {
     const Ran ran = run(scenario("- {name: c, kind: cpu, target: {rank: 1}, share: 1/5, during: degraded}\n"));
     if (refused_without_root(ran.code)) {
