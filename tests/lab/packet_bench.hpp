@@ -37,7 +37,7 @@ protected:
     [[nodiscard]] DatagramPath open_path(Direction direction) const;
     /// A connected pair of TCP sockets, the first at the side that sends.
     [[nodiscard]] DatagramPath open_stream(Direction direction) const;
-    /// Sends datagrams that carry the numbers 0 to `count` - 1, and gives the numbers that arrived, in order. Waits
+    /// Sends datagrams that carry the numbers 0 to `count` - 1, and gives the numbers that arrived, sorted. Waits
     /// until `expected` of them are there, and looks whether there are more.
     [[nodiscard]] static std::vector<std::uint32_t> exchange(const DatagramPath& path, std::uint32_t count,
                                                              std::size_t expected);
