@@ -26,10 +26,6 @@ bool has_netem(const SideFormer& former) {
     return former.mechanism == PacketMechanism::kNetem || former.mechanism == PacketMechanism::kNetemAndProgram;
 }
 
-bool has_program(const SideFormer& former) {
-    return former.mechanism == PacketMechanism::kProgram || former.mechanism == PacketMechanism::kNetemAndProgram;
-}
-
 tl::unexpected<Error> lacks(std::string_view what, const std::string& why) {
     return fail(ErrorKind::kRefused, fmt::format("{}: {}", what, why));
 }
@@ -43,6 +39,10 @@ std::optional<PacketTreatment> if_it_acts(const PacketTreatment& treatment) {
 }
 
 } // namespace
+
+bool has_program(const SideFormer& former) {
+    return former.mechanism == PacketMechanism::kProgram || former.mechanism == PacketMechanism::kNetemAndProgram;
+}
 
 SideFormer choose_mechanism(HostOps& ops, TcDirection direction, const FaultRequest& request) {
     SideFormer former;

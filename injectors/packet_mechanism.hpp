@@ -1,8 +1,10 @@
 // By what means the packets of one direction of a NIC are treated, chosen once for all faults that will meet there.
 //
-//   netem      where the kernel has it: delay, loss, duplicates, reordering, on an ifb that a filter redirects to. It
-//              stays until somebody removes it (the guard does)
-//   program    the packet program, where there is no netem: loss, corruption, duplicates. It ends by itself
+//   netem      where the kernel has it: delay, loss, duplicates, reordering, on an ifb that a filter redirects to
+//   program    the packet program, where there is no netem: loss, corruption, duplicates
+//
+// The program ends by itself at the lease's end. Where it can be loaded it stands before the redirect, too, for a cap
+// as for a netem, and ends that. Otherwise a redirect stays until somebody removes it, as the guard does.
 //
 // Packets that arrive are corrupted by the program even next to a netem. The NIC has checked their checksums and says
 // so; netem would turn a bit behind that check, and wrong data would pass for good. The program turns a bit that is
@@ -37,6 +39,9 @@ struct SideFormer {
 /// Tries what the kernel has and chooses. The seed comes from the fault's id, so that the same plan has the same
 /// losses.
 [[nodiscard]] SideFormer choose_mechanism(HostOps& ops, TcDirection direction, const FaultRequest& request);
+
+/// True when the packet program can be loaded.
+[[nodiscard]] bool has_program(const SideFormer& former);
 
 /// kRefused, with the reason, when the treatment cannot be made by that mechanism.
 [[nodiscard]] Result<void> check_treatment(const SideFormer& former, TcDirection direction,

@@ -23,12 +23,13 @@ struct PacketProgram {
     PacketTreatment treatment; ///< loss or bursts, corrupt, duplicate; no delay, no reorder
     std::uint32_t seed = 1;    ///< of its random numbers
     Nanoseconds deadline_boottime{0};
+    bool ends_redirect = false; ///< past the deadline packets skip the filters behind it: a redirect ends as well
     bool operator==(const PacketProgram&) const = default;
 };
 
 /// What it did so far, in packets.
 struct PacketProgramCounts {
-    std::uint64_t seen = 0;
+    std::uint64_t seen = 0; ///< while there was something to do
     std::uint64_t lost = 0;
     std::uint64_t corrupted = 0;
     std::uint64_t duplicated = 0;

@@ -76,6 +76,7 @@ Result<packet_settings> settings_of(const PacketProgram& program, int ifindex, T
     settings.duplicate = treatment.duplicate;
     settings.ifindex = static_cast<std::uint32_t>(ifindex);
     settings.arrives = direction == TcDirection::kIngress ? 1 : 0;
+    settings.ends_redirect = program.ends_redirect ? 1 : 0;
     return settings;
 }
 
@@ -89,6 +90,7 @@ PacketProgram program_of(const packet_settings& settings) {
     program.treatment.corrupt = settings.corrupt;
     program.treatment.duplicate = settings.duplicate;
     program.seed = static_cast<std::uint32_t>(settings.seed);
+    program.ends_redirect = settings.ends_redirect != 0;
     program.deadline_boottime = Nanoseconds(static_cast<std::int64_t>(settings.deadline_ns));
     return program;
 }

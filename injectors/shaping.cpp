@@ -85,9 +85,12 @@ Result<void> ensure_htb_class(HostOps& ops, std::int32_t ifindex, BitRate rate) 
     if (!classes) {
         return tl::unexpected(classes.error());
     }
-    const bool present = find_handle(*classes, kOwnHtbClass) != nullptr;
-    return present ? ops.change_class(ifindex, kOwnHtbClass, own_class(rate))
-                   : ops.make_class(ifindex, kOwnHtb, kOwnHtbClass, own_class(rate));
+    const HtbClassRecord* present = find_handle(*classes, kOwnHtbClass);
+    if (present != nullptr && present->parameters == own_class(rate)) {
+        return {};
+    }
+    return present != nullptr ? ops.change_class(ifindex, kOwnHtbClass, own_class(rate))
+                              : ops.make_class(ifindex, kOwnHtb, kOwnHtbClass, own_class(rate));
 }
 
 Result<void> ensure_htb(HostOps& ops, std::int32_t ifindex, BitRate rate) {

@@ -17,7 +17,10 @@ Result<void> ensure_netem(HostOps& ops, std::int32_t ifindex, TcHandle parent, c
     if (!qdiscs) {
         return tl::unexpected(qdiscs.error());
     }
-    if (find_handle(*qdiscs, kOwnNetem) != nullptr) {
+    if (const QdiscRecord* present = find_handle(*qdiscs, kOwnNetem)) {
+        if (present->netem == shape) {
+            return {}; // a change would begin its chain of bursts anew
+        }
         return ops.change_netem(ifindex, parent, kOwnNetem, shape);
     }
     if (const QdiscRecord* fifo = find_handle(*qdiscs, kOwnFifo)) {
@@ -59,14 +62,20 @@ bool is_of_railbreak(const FilterRecord& filter) {
 struct SideFacet::Parts {
     std::optional<BitRate> rate;
     std::optional<NetemShape> netem;
-    std::optional<PacketTreatment> program;
+    std::optional<PacketProgram> program; ///< it may treat nothing, and only end the redirect
     [[nodiscard]] bool ifb() const { return rate || netem; }
 };
 
-SideFacet::Parts SideFacet::parts(const SideFormer& former, const WantedState& wanted) const {
-    Parts found{rate(wanted), std::nullopt, program_part(former, direction_, treatment(wanted))};
+SideFacet::Parts SideFacet::parts(const FacetContext& context, const SideFormer& former,
+                                  const WantedState& wanted) const {
+    Parts found{rate(wanted), std::nullopt, std::nullopt};
     if (const auto part = netem_part(former, direction_, treatment(wanted))) {
         found.netem = netem_shape(*part, found.rate);
+    }
+    const auto by_program = program_part(former, direction_, treatment(wanted));
+    if (by_program || (found.ifb() && has_program(former))) {
+        found.program =
+            PacketProgram{by_program.value_or(PacketTreatment{}), former.seed, context.lease_end_boottime, found.ifb()};
     }
     return found;
 }
@@ -128,10 +137,8 @@ Result<void> SideFacet::redirect(HostOps& ops, const FacetContext& context, cons
     });
 }
 
-Result<void> SideFacet::run_program(HostOps& ops, const FacetContext& context, const SideFormer& former,
-                                    const Parts& wanted) const {
+Result<void> SideFacet::run_program(HostOps& ops, const FacetContext& context, const PacketProgram& program) const {
     const std::int32_t ifindex = context.target.device.ifindex;
-    const PacketProgram program{*wanted.program, former.seed, context.lease_end_boottime};
     const auto filters = ops.filters(ifindex);
     if (!filters) {
         return tl::unexpected(filters.error());
@@ -150,13 +157,13 @@ Result<void> SideFacet::run_program(HostOps& ops, const FacetContext& context, c
 Result<void> SideFacet::make(HostOps& ops, const FacetContext& context, const SideFormer& former,
                              const WantedState& wanted) const {
     const std::int32_t ifindex = context.target.device.ifindex;
-    const Parts what = parts(former, wanted);
+    const Parts what = parts(context, former, wanted);
     Result<void> done = check_treatment(former, direction_, treatment(wanted));
+    if (done && what.program) {
+        done = run_program(ops, context, *what.program);
+    }
     if (done && what.ifb()) {
         done = redirect(ops, context, what);
-    }
-    if (done && what.program) {
-        done = run_program(ops, context, former, what);
     }
     // The clsact stays for the half that is wanted.
     if (done && !what.program) {
@@ -224,8 +231,7 @@ Result<void> SideFacet::check_netem(HostOps& ops, const FacetContext& context, c
     return {};
 }
 
-Result<void> SideFacet::check_program(HostOps& ops, const FacetContext& context, const SideFormer& former,
-                                      const Parts& wanted) const {
+Result<void> SideFacet::check_program(HostOps& ops, const FacetContext& context, const Parts& wanted) const {
     if (!wanted.program) {
         return {};
     }
@@ -233,8 +239,7 @@ Result<void> SideFacet::check_program(HostOps& ops, const FacetContext& context,
     if (!found) {
         return tl::unexpected(found.error());
     }
-    const PacketProgram program{*wanted.program, former.seed, context.lease_end_boottime};
-    if (!*found || (*found)->program != program) {
+    if (!*found || (*found)->program != *wanted.program) {
         return fail(ErrorKind::kHarness,
                     fmt::format("{} does not run the wanted packet program", context.target.device.name));
     }
@@ -243,7 +248,7 @@ Result<void> SideFacet::check_program(HostOps& ops, const FacetContext& context,
 
 Result<Readback> SideFacet::read_back(HostOps& ops, const FacetContext& context, const SideFormer& former,
                                       const WantedState& wanted) const {
-    const Parts what = parts(former, wanted);
+    const Parts what = parts(context, former, wanted);
     const auto in_force = rate_in_force(ops, context);
     if (!in_force) {
         return tl::unexpected(in_force.error());
@@ -252,7 +257,7 @@ Result<Readback> SideFacet::read_back(HostOps& ops, const FacetContext& context,
         return fail(ErrorKind::kHarness,
                     fmt::format("{} does not {} at the wanted rate", context.target.device.name, side_));
     }
-    auto checked = check_netem(ops, context, what).and_then([&] { return check_program(ops, context, former, what); });
+    auto checked = check_netem(ops, context, what).and_then([&] { return check_program(ops, context, what); });
     if (!checked) {
         return tl::unexpected(checked.error());
     }
@@ -269,13 +274,13 @@ Result<Readback> SideFacet::read_back(HostOps& ops, const FacetContext& context,
 
 Readback SideFacet::closing_values(HostOps& ops, const FacetContext& context, const SideFormer& former,
                                    const WantedState& wanted) const {
-    const Parts what = parts(former, wanted);
+    const Parts what = parts(context, former, wanted);
     Readback values;
     const auto add = [&](std::string_view name, std::uint64_t value) {
         values.emplace_back(fmt::format("{}_{}", side_, name), std::to_string(value));
     };
     const auto program = ops.packet_program(context.target.device.ifindex, direction_, kProgramPriority);
-    if (what.program && program && *program) {
+    if (what.program && acts(what.program->treatment) && program && *program) {
         const PacketProgramCounts& counts = (*program)->counts;
         add("seen_packets", counts.seen);
         if (!what.netem) {
@@ -322,7 +327,7 @@ Steps SideFacet::steps(const FacetContext& context, const SideFormer& former, co
     const std::string& nic = context.target.device.name;
     const std::string ifb = ifb_name(context);
     const std::string_view passing = direction_ == TcDirection::kIngress ? "arrives" : "leaves";
-    const Parts what = parts(former, wanted);
+    const Parts what = parts(context, former, wanted);
     Steps steps;
     if (what.ifb()) {
         const std::string rate_word = what.rate ? fmt::format("an htb of {}", to_string(*what.rate)) : std::string();
@@ -334,8 +339,11 @@ Steps SideFacet::steps(const FacetContext& context, const SideFormer& former, co
             fmt::format("{}: clsact qdisc with a u32 filter that redirects what {} to {}", nic, passing, ifb));
     }
     if (what.program) {
-        steps.changes.push_back(fmt::format("{}: clsact qdisc with the packet program on what {} ({})", nic, passing,
-                                            describe_treatment(*what.program)));
+        const PacketTreatment& by_program = what.program->treatment;
+        steps.changes.push_back(fmt::format("{}: clsact qdisc with the packet program on what {} ({}{}{})", nic,
+                                            passing, describe_treatment(by_program),
+                                            acts(by_program) && what.ifb() ? "; " : "",
+                                            what.ifb() ? "it ends the redirect with the lease" : ""));
     }
     steps.undo.push_back(former.foreign_clsact
                              ? fmt::format("{}: filter deleted; the clsact qdisc of others stays", nic)
@@ -362,7 +370,7 @@ std::string SideFacet::words_for(const SideFormer& former, const FaultRequest& r
 }
 
 bool SideFacet::ends_by_itself(const SideFormer& former) const {
-    return former.mechanism == PacketMechanism::kProgram || former.mechanism == PacketMechanism::kNetemAndProgram;
+    return has_program(former);
 }
 
 } // namespace railbreak::injectors

@@ -2,7 +2,7 @@
 //
 //   cap, netem     an ifb device behind a filter of the NIC's clsact qdisc that redirects everything to it. The ifb
 //                  has an htb of the rate, a netem, or a netem below the htb
-//   the program    a filter of the same clsact, before the redirect
+//   the program    a filter of the same clsact, before the redirect, which it ends at the end of the lease
 //
 // The undo goes filters, clsact qdisc, ifb: the other way round the redirect leads nowhere and all traffic is lost.
 #pragma once
@@ -47,16 +47,15 @@ protected:
 
 private:
     struct Parts; ///< what is wanted of the ifb and of the program
-    [[nodiscard]] Parts parts(const SideFormer& former, const WantedState& wanted) const;
+    [[nodiscard]] Parts parts(const FacetContext& context, const SideFormer& former, const WantedState& wanted) const;
     [[nodiscard]] std::string ifb_name(const FacetContext& context) const;
     [[nodiscard]] Result<void> redirect(HostOps& ops, const FacetContext& context, const Parts& wanted) const;
-    [[nodiscard]] Result<void> run_program(HostOps& ops, const FacetContext& context, const SideFormer& former,
-                                           const Parts& wanted) const;
+    [[nodiscard]] Result<void> run_program(HostOps& ops, const FacetContext& context,
+                                           const PacketProgram& program) const;
     [[nodiscard]] Result<std::vector<QdiscRecord>> ifb_qdiscs(HostOps& ops, const FacetContext& context) const;
     [[nodiscard]] Result<std::optional<BitRate>> rate_in_force(HostOps& ops, const FacetContext& context) const;
     [[nodiscard]] Result<void> check_netem(HostOps& ops, const FacetContext& context, const Parts& wanted) const;
-    [[nodiscard]] Result<void> check_program(HostOps& ops, const FacetContext& context, const SideFormer& former,
-                                             const Parts& wanted) const;
+    [[nodiscard]] Result<void> check_program(HostOps& ops, const FacetContext& context, const Parts& wanted) const;
 
     TcDirection direction_;
     std::string_view ifb_prefix_;

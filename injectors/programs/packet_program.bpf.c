@@ -8,7 +8,8 @@
  *   duplicated  a clone takes the same way once more; a mark in its tc_index keeps it from being doubled again
  *   corrupted   a bit of the IP header is turned over, in a place that the receiving stack itself always checks (below)
  *
- * Everything that is not lost goes on to the next filter.
+ * Everything that is not lost goes on to the next filter. When that is a redirect of ours, packets skip it once the
+ * deadline has passed: the redirect ends with the program.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -99,6 +100,9 @@ int rb_packets(struct __sk_buff *skb) {
         return TC_ACT_UNSPEC;
     }
     if (bpf_ktime_get_boot_ns() >= settings->deadline_ns) {
+        return settings->ends_redirect ? TC_ACT_OK : TC_ACT_UNSPEC;
+    }
+    if (!settings->loss && !settings->bursts && !settings->corrupt && !settings->duplicate) {
         return TC_ACT_UNSPEC;
     }
     bpf_spin_lock(&state->lock);

@@ -23,6 +23,8 @@ struct packet_settings {
     __u32 duplicate;
     __u32 ifindex; /* of the device the program hangs on: where a duplicate goes */
     __u32 arrives; /* 1: the program sees what arrives, 0: what leaves */
+    __u32 ends_redirect; /* 1: past the deadline packets skip the filters behind the program */
+    __u32 unused;
 };
 
 /* One per CPU; the sum counts. */

@@ -244,4 +244,32 @@ std::string PacketBench::missing(KernelFeature feature) const {
     return features ? features->missing(feature) : features.error().message();
 }
 
+void ProgramBench::SetUp() {
+    PacketBench::SetUp();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
+    }
+    if (const std::string why = missing(KernelFeature::kPacketProgram); !why.empty()) {
+        GTEST_SKIP() << why;
+    }
+    no_netem_ = std::make_unique<WithoutFeatures>(*ops_, std::vector{KernelFeature::kNetem});
+}
+
+FaultRequest packets(std::int32_t id, FaultKind kind, Direction direction, const PacketTreatment& treatment) {
+    return {.id = id, .kind = kind, .nic = "nic0", .direction = direction, .packets = treatment};
+}
+
+FaultRequest loss(std::int32_t id, Direction direction, Millionths part) {
+    return packets(id, FaultKind::kLoss, direction, {.loss = part});
+}
+
+std::string value_of(const FaultEvidence& evidence, const std::string& name) {
+    for (const auto& [each, value] : evidence.readback) {
+        if (each == name) {
+            return value;
+        }
+    }
+    return "none";
+}
+
 } // namespace railbreak::injectors

@@ -2,7 +2,9 @@
 // can be told exactly.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,24 @@ private:
     void know_each_other() const;
 };
 
+/// Where the packet program can be loaded; elsewhere its tests are skipped.
+class ProgramBench : public PacketBench {
+protected:
+    void SetUp() override;
+    std::unique_ptr<WithoutFeatures> no_netem_; ///< the program is taken in any case
+};
+
 [[nodiscard]] TcDirection hook_of(Direction direction);
+
+/// The two sides that can be looked at one by one.
+inline constexpr std::array kSides{Direction::kSend, Direction::kReceive};
+
+/// A packet fault on nic0.
+[[nodiscard]] FaultRequest packets(std::int32_t id, FaultKind kind, Direction direction,
+                                   const PacketTreatment& treatment);
+[[nodiscard]] FaultRequest loss(std::int32_t id, Direction direction, Millionths part);
+
+/// What was read back under that name; "none" when nothing was.
+[[nodiscard]] std::string value_of(const FaultEvidence& evidence, const std::string& name);
 
 } // namespace railbreak::injectors
