@@ -161,7 +161,13 @@ Result<void> FaultKeeper::Impl::plan(Held& fault) {
                         .with("pid", std::to_string(request.pid)));
     }
     const std::string folder = journal_.path().substr(0, journal_.path().rfind('/'));
-    auto target = find_target(ops_, request, options_.protected_nics, folder);
+    std::vector<std::int32_t> under_fault;
+    for (const auto& each : faults_) {
+        if (each->entry.target.kind == TargetKind::kNic) {
+            under_fault.push_back(each->entry.target.device.ifindex);
+        }
+    }
+    auto target = find_target(ops_, request, options_.protected_nics, folder, under_fault);
     const auto boot_id = ops_.boot_id();
     if (!target || !boot_id) {
         return tl::unexpected(target ? boot_id.error() : target.error());

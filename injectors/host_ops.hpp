@@ -40,6 +40,12 @@ struct LinkRecord {
     std::uint64_t received_bytes = 0; ///< the same; counted before an ingress queue
 };
 
+/// One address of an interface.
+struct AddressRecord {
+    std::int32_t ifindex = 0;
+    std::string address; ///< "10.0.0.1", "fd00::1"
+};
+
 /// One filter of a clsact qdisc.
 struct FilterRecord {
     TcHandle parent = 0; ///< ffff:fff2 for arriving, ffff:fff3 for leaving packets
@@ -109,6 +115,10 @@ public:
     [[nodiscard]] virtual Result<void> may_change(std::int32_t ifindex) = 0;
     /// Interfaces over which a default route of either family goes, without duplicates.
     [[nodiscard]] virtual Result<std::vector<std::int32_t>> default_route_devices() = 0;
+    /// Every address of both families.
+    [[nodiscard]] virtual Result<std::vector<AddressRecord>> addresses() = 0;
+    /// Interfaces over which what is sent to an address leaves, all hops of the route; empty when no route leads there.
+    [[nodiscard]] virtual Result<std::vector<std::int32_t>> route_devices(const std::string& address) = 0;
     /// Waits for the next change of any link, address or route in the namespace since the last call. False when the
     /// deadline passed first. Wakes more often than needed; look again after each.
     [[nodiscard]] virtual Result<bool> wait_event(Deadline deadline) = 0;

@@ -1,9 +1,11 @@
 #include "injectors/host_records.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
@@ -240,6 +242,64 @@ Result<std::vector<std::int32_t>> list_default_route_devices(NetlinkChannel& cha
             }
         };
         if (auto done = dump_routes(channel, family, each, [&] { found.clear(); }); !done) {
+            return fail(std::move(done.error()));
+        }
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
+Result<std::vector<AddressRecord>> list_addresses(NetlinkChannel& channel) {
+    std::vector<AddressRecord> found;
+    NetlinkMessage message(RTM_GETADDR, 0);
+    message.append_header(ifaddrmsg{});
+    const auto add = [&](const nlmsghdr& each) {
+        const auto& header = header_of<ifaddrmsg>(each);
+        std::string bytes;
+        for_each_attribute<ifaddrmsg>(each, [&](const nlattr& a) {
+            // Of a point-to-point link IFA_ADDRESS is the other end.
+            if (nla_type(&a) == IFA_LOCAL || (nla_type(&a) == IFA_ADDRESS && bytes.empty())) {
+                bytes = bytes_of(a);
+            }
+        });
+        std::array<char, INET6_ADDRSTRLEN> text{};
+        if ((header.ifa_family == AF_INET && bytes.size() == sizeof(in_addr)) ||
+            (header.ifa_family == AF_INET6 && bytes.size() == sizeof(in6_addr))) {
+            inet_ntop(header.ifa_family, bytes.data(), text.data(), text.size());
+            found.push_back({static_cast<std::int32_t>(header.ifa_index), text.data()});
+        }
+    };
+    auto done = channel.dump(message, "list the addresses", add, [&] { found.clear(); });
+    return done ? Result<std::vector<AddressRecord>>(std::move(found)) : fail(std::move(done.error()));
+}
+
+Result<std::vector<std::int32_t>> list_route_devices(NetlinkChannel& channel, const std::string& address) {
+    std::array<unsigned char, sizeof(in6_addr)> bytes{};
+    const int family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
+    if (inet_pton(family, address.c_str(), bytes.data()) != 1) {
+        return fail(ErrorKind::kInternal, address + " is no address");
+    }
+    std::vector<std::int32_t> found;
+    // The route itself with all its hops, then the one that the kernel takes now: a kernel that cannot tell the former
+    // gives the latter.
+    for (const unsigned flags : {unsigned{RTM_F_FIB_MATCH}, 0U}) {
+        NetlinkMessage message(RTM_GETROUTE, 0);
+        rtmsg header{};
+        header.rtm_family = static_cast<unsigned char>(family);
+        header.rtm_dst_len = family == AF_INET ? 32 : 128;
+        header.rtm_flags = flags;
+        message.append_header(header);
+        message.put_bytes(RTA_DST, bytes.data(), family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr));
+        auto done = channel.query(message, "look up the route to " + address, [&](const nlmsghdr& each) {
+            const auto devices = route_devices(each);
+            found.insert(found.end(), devices.begin(), devices.end());
+        });
+        const int code = done ? 0 : kernel_errno(done.error());
+        // No route, or one that refuses.
+        const bool none = code == ENETUNREACH || code == EHOSTUNREACH || code == EAFNOSUPPORT || code == EACCES ||
+                          code == EINVAL || code == ESRCH;
+        if (!done && !none && flags == 0) {
             return fail(std::move(done.error()));
         }
     }

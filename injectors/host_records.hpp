@@ -19,6 +19,10 @@ namespace railbreak::injectors {
 [[nodiscard]] Result<std::vector<FilterRecord>> list_filters(NetlinkChannel& channel, std::int32_t ifindex);
 /// See HostOps::default_route_devices().
 [[nodiscard]] Result<std::vector<std::int32_t>> list_default_route_devices(NetlinkChannel& channel);
+/// See HostOps::addresses().
+[[nodiscard]] Result<std::vector<AddressRecord>> list_addresses(NetlinkChannel& channel);
+/// See HostOps::route_devices().
+[[nodiscard]] Result<std::vector<std::int32_t>> list_route_devices(NetlinkChannel& channel, const std::string& address);
 /// Policy rules of both families, raw.
 [[nodiscard]] Result<std::vector<std::string>> list_rules(NetlinkChannel& channel);
 

@@ -3,68 +3,55 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <net/if.h>
 #include <unistd.h>
 
 #include "injectors/drop_rules.hpp"
 #include "injectors/journal.hpp"
+#include "injectors/protection.hpp"
 
 namespace railbreak::injectors {
 
 namespace {
 
-tl::unexpected<Error> refuse(const std::string& nic, std::string_view why) {
-    return fail(Error(ErrorKind::kRefused, fmt::format("{} may not be touched: {}", nic, why)).with("nic", nic));
-}
-
-const LinkRecord* find_index(const std::vector<LinkRecord>& links, std::int32_t ifindex) {
+Result<const LinkRecord*> find_name(const std::vector<LinkRecord>& links, const std::string& name) {
     const auto found =
-        std::find_if(links.begin(), links.end(), [&](const LinkRecord& each) { return each.ifindex == ifindex; });
-    return found == links.end() ? nullptr : &*found;
-}
-
-/// The interface and the bridges and bonds it is part of: what fails with it.
-std::vector<LinkRecord> with_masters(const std::vector<LinkRecord>& links, const LinkRecord& link) {
-    std::vector<LinkRecord> chain{link};
-    // The kernel allows at most eight levels.
-    while (chain.size() < 10 && chain.back().master != 0) {
-        const LinkRecord* master = find_index(links, chain.back().master);
-        if (master == nullptr) {
-            break;
-        }
-        chain.push_back(*master);
-    }
-    return chain;
-}
-
-/// The NIC of a request, unless it may not be touched.
-Result<DeviceIdentity> find_nic(HostOps& ops, const std::string& name, std::span<const std::string> protected_nics) {
-    const auto links = ops.links();
-    const auto gateways = ops.default_route_devices();
-    const auto netns = ops.netns();
-    if (!links || !gateways || !netns) {
-        return tl::unexpected(!links ? links.error() : !gateways ? gateways.error() : netns.error());
-    }
-    const auto link =
-        std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.name == name; });
-    if (link == links->end()) {
+        std::find_if(links.begin(), links.end(), [&](const LinkRecord& each) { return each.name == name; });
+    if (found == links.end()) {
         return fail(Error(ErrorKind::kInput, fmt::format("there is no network interface {}", name)).with("nic", name));
     }
-    if ((link->flags & IFF_LOOPBACK) != 0) {
-        return refuse(link->name, "it is the loopback interface");
+    return &*found;
+}
+
+/// The NIC of a request, unless it may not be touched. Neither may the one that takes over in a reroute: it gets the
+/// other's load.
+Result<DeviceIdentity> find_nic(HostOps& ops, const FaultRequest& request, std::span<const std::string> protected_nics,
+                                std::span<const std::int32_t> under_fault) {
+    const auto links = ops.links();
+    const auto netns = ops.netns();
+    if (!links || !netns) {
+        return tl::unexpected(links ? netns.error() : links.error());
     }
-    for (const LinkRecord& each : with_masters(*links, *link)) {
-        if (std::find(protected_nics.begin(), protected_nics.end(), each.name) != protected_nics.end()) {
-            return refuse(link->name, each.name + " carries the control connection");
-        }
-        if (std::find(gateways->begin(), gateways->end(), each.ifindex) != gateways->end()) {
-            return refuse(link->name, each.name + " carries the default route");
-        }
+    const auto link = find_name(*links, request.nic);
+    if (!link) {
+        return tl::unexpected(link.error());
     }
-    if (auto permitted = ops.may_change(link->ifindex); !permitted) {
+    auto protection = find_protection(ops, protected_nics, under_fault);
+    if (!protection) {
+        return tl::unexpected(std::move(protection.error()).during("looking for interfaces that must not be touched"));
+    }
+    auto allowed = protection->check(**link);
+    if (allowed && request.kind == FaultKind::kReroute) {
+        allowed =
+            find_name(*links, request.via_nic).and_then([&](const LinkRecord* via) { return protection->check(*via); });
+    }
+    if (!allowed) {
+        return tl::unexpected(allowed.error());
+    }
+    const LinkRecord& found = **link;
+    if (auto permitted = ops.may_change(found.ifindex); !permitted) {
         return tl::unexpected(std::move(permitted.error()));
     }
-    return DeviceIdentity{link->name, link->ifindex, link->mac, link->permanent_mac, netns->inode, netns->cookie};
+    return DeviceIdentity{found.name, found.ifindex, found.mac, found.permanent_mac, netns->inode, netns->cookie};
 }
 
 /// True for this process and those that it hangs on: their end, or their standing still, would be its own.
@@ -179,18 +166,15 @@ Result<void> check_request(const FaultRequest& request) {
 }
 
 Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request, std::span<const std::string> protected_nics,
-                                const std::string& journal_folder) {
+                                const std::string& journal_folder, std::span<const std::int32_t> under_fault) {
     FaultTarget target;
     target.kind = target_kind(request.kind);
     Result<void> done;
     switch (target.kind) {
     case TargetKind::kNic:
-        done = find_nic(ops, request.nic, protected_nics).map([&](DeviceIdentity found) {
+        done = find_nic(ops, request, protected_nics, under_fault).map([&](DeviceIdentity found) {
             target.device = std::move(found);
         });
-        if (done && request.kind == FaultKind::kReroute) {
-            done = find_nic(ops, request.via_nic, protected_nics).map([](const DeviceIdentity&) {});
-        }
         break;
     case TargetKind::kProcess:
         done = find_process(ops, request.pid).map([&](ProcessIdentity found) { target.process = std::move(found); });

@@ -14,14 +14,15 @@ namespace railbreak::injectors {
 /// partition without peers.
 [[nodiscard]] Result<void> check_request(const FaultRequest& request);
 
-/// Finds what the request acts on and refuses what may not be touched (kRefused, with the reason). Of NICs: loopback, a
-/// NIC in `protected_nics`, one that carries a default route or sits below such an interface. The NIC that a
-/// reroute goes through counts too. Of processes: pid 1, this
-/// process and all that it descends from, kernel threads. Of folders: the file system of "/" and that of
-/// `journal_folder`. An unknown NIC, process or folder is kInput.
+/// Finds what the request acts on and refuses what may not be touched (kRefused, with the reason). Of NICs: loopback
+/// and all that protection.hpp protects, `protected_nics` among it; `under_fault` are interfaces that a fault acts on
+/// now. The NIC that a reroute goes through counts too. Of processes: pid 1, this process and all that it descends
+/// from, kernel threads. Of folders: the file system of "/" and that of `journal_folder`. An unknown NIC, process or
+/// folder is kInput.
 [[nodiscard]] Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request,
                                               std::span<const std::string> protected_nics,
-                                              const std::string& journal_folder);
+                                              const std::string& journal_folder,
+                                              std::span<const std::int32_t> under_fault = {});
 
 /// kRefused when the journal of another living run in `folder` has an open entry for the target.
 [[nodiscard]] Result<void> check_other_runs(const std::string& folder, const std::string& own_journal,

@@ -78,6 +78,10 @@ public:
         }
         return asked;
     }
+    Result<std::vector<AddressRecord>> addresses() override { return list_addresses(channel_); }
+    Result<std::vector<std::int32_t>> route_devices(const std::string& address) override {
+        return list_route_devices(channel_, address);
+    }
     Result<std::vector<std::string>> rules() override { return list_rules(channel_); }
     Result<std::vector<std::string>> nft_list(std::string_view request) override {
         return list_nft(netns_fd_.get(), request);

@@ -30,6 +30,10 @@ public:
     }
     Result<std::vector<FilterRecord>> filters(std::int32_t ifindex) override { return inner_.filters(ifindex); }
     Result<std::vector<std::int32_t>> default_route_devices() override { return inner_.default_route_devices(); }
+    Result<std::vector<AddressRecord>> addresses() override { return inner_.addresses(); }
+    Result<std::vector<std::int32_t>> route_devices(const std::string& address) override {
+        return inner_.route_devices(address);
+    }
     Result<bool> wait_event(Deadline deadline) override { return inner_.wait_event(deadline); }
     Result<void> may_change(std::int32_t ifindex) override { return inner_.may_change(ifindex); }
     Result<std::vector<std::string>> rules() override { return inner_.rules(); }
