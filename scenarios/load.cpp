@@ -21,11 +21,13 @@ tl::unexpected<Diagnostics> refuse(const std::string& source, std::string messag
     return tl::unexpected<Diagnostics>(Diagnostics{{source, {}, std::move(message), std::move(allowed)}});
 }
 
+} // namespace
+
 /// Opens without blocking, so that a FIFO nobody writes to is refused rather than waited for.
-Checked<std::string> read_file(const std::string& path) {
+Checked<std::string> read_text_file(const std::string& path, std::string_view what) {
     const auto cannot_read = [&](int errno_value) {
         return refuse(path, fmt::format("cannot read the file: {}", ::strerrordesc_np(errno_value)),
-                      "give the path of a scenario file that you may read");
+                      fmt::format("give the path of {} that you may read", what));
     };
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!fd.valid()) {
@@ -37,7 +39,7 @@ Checked<std::string> read_file(const std::string& path) {
     }
     if (!S_ISREG(info.st_mode)) {
         return refuse(path, S_ISDIR(info.st_mode) ? "is a directory" : "is not a regular file",
-                      "give the path of a scenario file");
+                      fmt::format("give the path of {}", what));
     }
     std::string text(kMaxFileBytes + 1, '\0'); // one byte more than allowed tells that the file is too large
     std::size_t used = 0;
@@ -57,8 +59,6 @@ Checked<std::string> read_file(const std::string& path) {
     text.resize(used);
     return text;
 }
-
-} // namespace
 
 Checked<Scenario> load_scenario(std::string_view text, std::string_view source_name, const KnownAlgorithms& known) {
     const std::string source(source_name);
@@ -87,7 +87,7 @@ Checked<Scenario> load_scenario(std::string_view text, std::string_view source_n
 }
 
 Checked<Scenario> load_scenario_file(const std::string& path, const KnownAlgorithms& known) {
-    Checked<std::string> text = read_file(path);
+    Checked<std::string> text = read_text_file(path, "a scenario file");
     if (!text) {
         return tl::unexpected<Diagnostics>(std::move(text.error()));
     }

@@ -17,6 +17,10 @@ namespace railbreak::scenarios {
 [[nodiscard]] Checked<Scenario> load_scenario(std::string_view text, std::string_view source_name,
                                               const KnownAlgorithms& known);
 
+/// The text of a regular file of at most kMaxFileBytes and one more, by which a larger one is known. `what` stands in
+/// the messages: "a scenario file".
+[[nodiscard]] Checked<std::string> read_text_file(const std::string& path, std::string_view what);
+
 /// The same for a file, which must be a regular one of at most kMaxFileBytes.
 [[nodiscard]] Checked<Scenario> load_scenario_file(const std::string& path, const KnownAlgorithms& known);
 
