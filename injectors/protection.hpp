@@ -71,8 +71,7 @@ public:
                const std::map<std::int32_t, PciFacts>& pci, std::span<const std::int32_t> under_fault,
                bool control_is_here);
 
-    /// kRefused with the reason when the interface may not be touched. `for_what` is empty, or goes in front of the
-    /// reason ("as the way of a reroute").
+    /// kRefused with the reason when the interface may not be touched.
     [[nodiscard]] Result<void> check(const LinkRecord& link) const;
     /// Why an interface is protected, going on from its name; empty when it is not.
     [[nodiscard]] std::string why(std::int32_t ifindex) const;

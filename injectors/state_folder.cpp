@@ -1,0 +1,120 @@
+#include "injectors/state_folder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.hpp"
+#include "base/user.hpp"
+#include "injectors/journal.hpp"
+
+namespace railbreak::injectors {
+
+namespace {
+
+constexpr std::string_view kJournal = "/journal";
+
+/// The folder with its owner, unless others may write to it.
+std::optional<JournalFolder> sound_folder(const std::string& path) {
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return std::nullopt;
+    }
+    return JournalFolder{path, status.st_uid};
+}
+
+/// Names of users' own folders begin with this and end with the user's number.
+void add_users(const std::string& parent, std::string_view prefix, const std::string& below,
+               std::vector<JournalFolder>& found) {
+    std::error_code code;
+    for (std::filesystem::directory_iterator entry(parent, code), end; !code && entry != end; entry.increment(code)) {
+        const std::string name = entry->path().filename().string();
+        uid_t user = 0;
+        const char* last = name.data() + name.size();
+        if (!name.starts_with(prefix) || std::from_chars(name.data() + prefix.size(), last, user).ptr != last ||
+            name.size() == prefix.size()) {
+            continue;
+        }
+        auto outer = sound_folder(entry->path().string());
+        auto inner = sound_folder(entry->path().string() + below);
+        // In /tmp anybody may make a folder with another user's number.
+        if (outer && inner && outer->owner == user && inner->owner == user) {
+            found.push_back(std::move(*inner));
+        }
+    }
+}
+
+} // namespace
+
+std::string state_folder_of(const std::string& journal_folder) {
+    return journal_folder.ends_with(kJournal) && journal_folder.size() > kJournal.size()
+               ? journal_folder.substr(0, journal_folder.size() - kJournal.size())
+               : journal_folder;
+}
+
+Result<std::vector<JournalFolder>> known_journal_folders(HostOps& ops) {
+    auto own = default_journal_folder(ops);
+    if (!own) {
+        return tl::unexpected(std::move(own.error()));
+    }
+    std::vector<JournalFolder> found{{*own, geteuid()}};
+    const char* chosen = std::getenv("RAILBREAK_STATE_DIR"); // NOLINT(concurrency-mt-unsafe): read at start
+    if ((chosen != nullptr && *chosen != '\0') || outer_uid() != 0) {
+        return found;
+    }
+    add_users("/run/user", "", "/railbreak/journal", found);
+    add_users("/tmp", "railbreak-", std::string(kJournal), found);
+    std::sort(found.begin() + 1, found.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+    const auto own_again = std::remove_if(found.begin() + 1, found.end(),
+                                          [&](const JournalFolder& each) { return each.path == found.front().path; });
+    found.erase(own_again, found.end());
+    return found;
+}
+
+std::string halt_file(const std::string& state_folder) {
+    return state_folder + "/halt";
+}
+
+std::optional<std::string> halted(const std::string& state_folder) {
+    const std::string path = halt_file(state_folder);
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!fd.valid()) {
+        return errno == ENOENT || errno == ENOTDIR ? std::nullopt
+                                                   : std::optional<std::string>("a halt file that cannot be read");
+    }
+    std::array<char, 200> text{};
+    const ssize_t size = read(fd.get(), text.data(), text.size());
+    std::string line(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    line.erase(std::min(line.find('\n'), line.size()));
+    return line.empty() ? "no reason given" : line;
+}
+
+Result<void> make_halt_file(const std::string& state_folder, const std::string& text) {
+    const std::string path = halt_file(state_folder);
+    const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!fd.valid()) {
+        return errno == EEXIST ? Result<void>() : fail_errno(ErrorKind::kHarness, "make the halt file " + path, errno);
+    }
+    const std::string line = text + "\n";
+    if (write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+        return fail_errno(ErrorKind::kHarness, "write the halt file " + path, errno); // an empty one halts as well
+    }
+    return {};
+}
+
+Result<bool> remove_halt_file(const std::string& state_folder) {
+    const std::string path = halt_file(state_folder);
+    if (unlink(path.c_str()) == 0) {
+        return true;
+    }
+    return errno == ENOENT ? Result<bool>(false) : fail_errno(ErrorKind::kHarness, "remove " + path, errno);
+}
+
+} // namespace railbreak::injectors

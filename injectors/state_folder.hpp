@@ -1,0 +1,40 @@
+// Where railbreak keeps what must outlive its processes: journals, the host's lock, the halt file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/error.hpp"
+#include "injectors/host_ops.hpp"
+
+namespace railbreak::injectors {
+
+/// A folder of journals.
+struct JournalFolder {
+    std::string path;
+    uid_t owner = 0;
+};
+
+/// The folder around the journals: "/run/railbreak" for "/run/railbreak/journal"; a folder of another name, as
+/// $RAILBREAK_STATE_DIR may be, is its own. Lock and halt file are in it.
+[[nodiscard]] std::string state_folder_of(const std::string& journal_folder);
+
+/// Every folder that may hold journals of this host and that this user may read: the default one, and as root those of
+/// all users too. Folders that others than their owner may write are left out. With $RAILBREAK_STATE_DIR set there is
+/// no other than that.
+[[nodiscard]] Result<std::vector<JournalFolder>> known_journal_folders(HostOps& ops);
+
+/// Path of the file that stops all fault injection of the state folder, whoever made it.
+[[nodiscard]] std::string halt_file(const std::string& state_folder);
+/// What the halt file says ("by root since ..."), one line, or a sentence of its own when it is empty. Nothing when
+/// there is none.
+[[nodiscard]] std::optional<std::string> halted(const std::string& state_folder);
+/// Makes the halt file; one that is there stays. `text`: one line for those who are refused.
+[[nodiscard]] Result<void> make_halt_file(const std::string& state_folder, const std::string& text);
+/// Removes it. False when there was none.
+[[nodiscard]] Result<bool> remove_halt_file(const std::string& state_folder);
+
+} // namespace railbreak::injectors
