@@ -22,6 +22,7 @@
 #include "base/version.hpp"
 #include "harness/agent/fault_service.hpp"
 #include "harness/agent/rank_process.hpp"
+#include "harness/agent/safeguard.hpp"
 #include "harness/launch/line_channel.hpp"
 #include "harness/launch/rpc.hpp"
 
@@ -96,6 +97,9 @@ private:
     void on_rank(HostedRank& rank);
     void on_rank_end(HostedRank& rank);
     void on_guard();
+    void watch_over_faults();
+    void lift_faults(const std::string& reason);
+    [[nodiscard]] int poll_timeout_ms() const;
     [[nodiscard]] int undo_and_leave();
     void leave(std::string reason) {
         reason_to_leave_ = reason_to_leave_.empty() ? std::move(reason) : reason_to_leave_;
@@ -107,6 +111,7 @@ private:
     UniqueFd signal_fd_;
     Nanoseconds lease_ = kInitTimeout;
     Deadline lease_end_ = Deadline::after(kInitTimeout);
+    std::unique_ptr<Safeguard> safeguard_; ///< there when faults_ is; its lock outlives them
     std::unique_ptr<FaultService> faults_;
     std::vector<HostedRank> ranks_; ///< by their number on this host
     std::string reason_to_leave_;
@@ -143,19 +148,20 @@ void Agent::say_hello() {
 
 void Agent::poll_once() {
     // Behind the fixed sources come two for each rank: what it says, and its end.
-    enum Source : std::size_t { kController, kControllerWrite, kSignal, kGuard, kFirstRank };
+    enum Source : std::size_t { kController, kControllerWrite, kSignal, kGuard, kHalt, kFirstRank };
     std::vector<pollfd> fds(kFirstRank + 2 * ranks_.size(), pollfd{-1, POLLIN, 0});
     fds[kController].fd = controller_.read_fd();
     fds[kControllerWrite] = {controller_.wants_write() ? controller_.write_fd() : -1, POLLOUT, 0};
     fds[kSignal].fd = signal_fd_.get();
     fds[kGuard].fd = faults_ ? faults_->guard_fd() : -1;
+    fds[kHalt].fd = safeguard_ ? safeguard_->halt_fd() : -1;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
         if (const auto& process = ranks_[i].process; process) {
             fds[kFirstRank + 2 * i].fd = process->channel().read_fd();
             fds[kFirstRank + 2 * i + 1].fd = process->child().pidfd.get();
         }
     }
-    if (::poll(fds.data(), fds.size(), lease_end_.poll_timeout_ms()) < 0 && errno != EINTR) {
+    if (::poll(fds.data(), fds.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
         leave(fmt::format("poll failed: {}", ::strerrordesc_np(errno)));
         return;
     }
@@ -181,9 +187,38 @@ void Agent::poll_once() {
     }
     if (fds[kController].revents != 0) {
         on_controller();
+    } else if (faults_) {
+        watch_over_faults(); // never before what the controller has said already was heard
     }
     if (lease_end_.passed()) {
         leave(fmt::format("the lease of {} ran out", to_string(lease_)));
+    }
+}
+
+int Agent::poll_timeout_ms() const {
+    const std::optional<Nanoseconds> next = safeguard_ ? safeguard_->next_deadline() : std::nullopt;
+    return next && *next < lease_end_.when() ? Deadline::at(*next).poll_timeout_ms() : lease_end_.poll_timeout_ms();
+}
+
+void Agent::watch_over_faults() {
+    if (const std::optional<std::string> reason = safeguard_->overdue()) {
+        lift_faults(*reason);
+    }
+    if (const std::optional<std::string> why = safeguard_->halted(); why && safeguard_->with_faults()) {
+        leave(fmt::format("halted: {}", *why));
+    }
+}
+
+/// Undoes every fault without having been asked to; the controller, if it still hears it, ends the run.
+void Agent::lift_faults(const std::string& reason) {
+    const Result<Json> undone = faults_->revert_all();
+    safeguard_->all_reverted();
+    (void)controller_.send(
+        launch::encode_notification("faults_lifted", {{"reverted", undone ? *undone : Json::array()},
+                                                      {"reason", reason},
+                                                      {"error", undone ? "" : undone.error().to_line()}}));
+    if (!undone) {
+        leave(reason); // which tries once more
     }
 }
 
@@ -261,13 +296,20 @@ Result<Json> Agent::init(const Json& params) {
                                                    *lease_ns, to_string(kLongestLease)));
     }
     lease_ = Nanoseconds(*lease_ns);
+    Result<std::unique_ptr<Safeguard>> safeguard = Safeguard::open(params);
+    if (!safeguard) {
+        return fail(std::move(safeguard.error()));
+    }
     Result<std::unique_ptr<FaultService>> faults = FaultService::open(params, options_.executable);
     if (!faults) {
         return fail(std::move(faults.error()));
     }
+    safeguard_ = std::move(*safeguard);
     faults_ = std::move(*faults);
     renew_lease();
-    return faults_->opening_report();
+    Json report = faults_->opening_report();
+    safeguard_->note_keeper(report.value("guard_pid", 0), report.value("journal", ""));
+    return report;
 }
 
 Result<Json> Agent::start_ranks(const Json& params) {
@@ -319,7 +361,23 @@ Result<Json> Agent::handle_fault(const std::string& method, Json params) {
         }
         params["pid"] = (*rank)->process->child().pid;
     }
-    return faults_->handle(method, params);
+    const std::int32_t id = launch::field<std::int32_t>(params, "id").value_or(-1);
+    if (method == "fault.confirm") {
+        safeguard_->confirmed(id);
+        return Json::object();
+    }
+    if (method == "fault.apply" || method == "fault.preview") {
+        if (Result<void> allowed = safeguard_->may_apply(params); !allowed) {
+            return fail(std::move(allowed.error()));
+        }
+    }
+    Result<Json> done = faults_->handle(method, params);
+    if (done && method == "fault.apply") {
+        safeguard_->applied(params);
+    } else if (done && method == "fault.revert") {
+        safeguard_->reverted(id);
+    }
+    return done;
 }
 
 Result<HostedRank*> Agent::hosted(const Json& params) {
@@ -395,6 +453,7 @@ void Agent::on_guard() {
     }
     // A fault without a guard is a fault that may stay for ever: undo now, and let the controller end the run.
     const Result<Json> undone = faults_->revert_all();
+    safeguard_->all_reverted();
     (void)controller_.send(
         launch::encode_notification("guard_lost", {{"reverted", undone ? *undone : Json::array()},
                                                    {"reason", guard.error().to_line()},

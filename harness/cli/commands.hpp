@@ -34,7 +34,8 @@ void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& c
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
 void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec
 void add_doctor_command(CLI::App& app, CommonOptions& common, const Choose& choose);
-void add_host_commands(CLI::App& app, CommonOptions& common, const Choose& choose);     ///< recover; agent, guard, rank
+void add_recover_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< recover, halt
+void add_host_commands(CLI::App& app, CommonOptions& common, const Choose& choose);    ///< agent, guard, rank
 
 /// Writes a result to stdout. A failure is kept for result_written().
 void print_result(std::string_view text);

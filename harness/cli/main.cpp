@@ -133,6 +133,7 @@ int parse_and_run(int argc, char** argv) {
     add_report_commands(app, common, choose);
     add_lab_commands(app, common, choose);
     add_doctor_command(app, common, choose);
+    add_recover_commands(app, common, choose);
     add_host_commands(app, common, choose);
     try {
         app.parse(argc, argv);

@@ -10,6 +10,7 @@
 #include "collective/algorithm.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/dry_run_output.hpp"
+#include "harness/cli/policy_input.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "harness/controller/dry_run.hpp"
 #include "harness/controller/run.hpp"
@@ -30,6 +31,8 @@ struct RunArguments {
     bool no_faults = false;
     bool dry_run = false;
     std::string on = "lab";
+    std::string policy;                          ///< path, as given
+    std::vector<scenarios::SitePolicy> policies; ///< all that hold
 };
 
 /// A finished run as the database holds it.
@@ -55,6 +58,7 @@ int run_one(const CommonOptions& common, const RunArguments& arguments, const sc
     const controller::RunOptions options{.executable = common.executable,
                                          .database = common.database,
                                          .seed = arguments.seed,
+                                         .policies = arguments.policies,
                                          .no_faults = arguments.no_faults,
                                          .command_line = common.command_line};
     Result<controller::RunResult> result = controller::run_scenario(scenario, options, progress);
@@ -79,6 +83,7 @@ int forecast_one(const CommonOptions& common, const RunArguments& arguments, con
     const controller::RunOptions options{.executable = common.executable,
                                          .database = common.database,
                                          .seed = arguments.seed,
+                                         .policies = arguments.policies,
                                          .no_faults = arguments.no_faults,
                                          .command_line = common.command_line};
     const Result<controller::Forecast> forecast = controller::dry_run_scenario(scenario, options, progress);
@@ -112,7 +117,7 @@ int run_repeats(const CommonOptions& common, const RunArguments& arguments, cons
     return worst;
 }
 
-int run(CommonOptions& common, const RunArguments& arguments) {
+int run(CommonOptions& common, RunArguments& arguments) {
     if (arguments.on != "lab") {
         return tell(common, Error(ErrorKind::kUsage, fmt::format("cannot run on \"{}\"", arguments.on))
                                 .advise("--on takes lab, the cluster of network namespaces on this machine"));
@@ -126,6 +131,11 @@ int run(CommonOptions& common, const RunArguments& arguments) {
         }
         scenarios.push_back(std::move(*scenario));
     }
+    std::optional<std::vector<scenarios::SitePolicy>> policies = read_policies(common, arguments.policy);
+    if (!policies) {
+        return exit_code_of_bad_input();
+    }
+    arguments.policies = std::move(*policies);
     ::signal(SIGPIPE, SIG_IGN); // a run is not over because nobody reads its progress
     int worst = 0;
     for (const scenarios::Scenario& scenario : scenarios) {
@@ -153,6 +163,8 @@ void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose)
         ->capture_default_str();
     command->add_flag("--dry-run", arguments->dry_run,
                       "Build the cluster, check every fault, print what would be changed and how it would be undone");
+    command->add_option("--policy", arguments->policy, "Site policy to obey besides those of this host")
+        ->type_name("FILE");
     command->add_flag("--no-faults", arguments->no_faults, "Measure only; apply no fault");
     command->callback([&common, arguments, choose] {
         choose([&common, arguments] {

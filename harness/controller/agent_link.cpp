@@ -1,11 +1,14 @@
 #include "harness/controller/agent_link.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
+
+#include "harness/agent/fault_watch.hpp"
 
 namespace railbreak::controller {
 
@@ -17,6 +20,8 @@ namespace {
 /// Lines before the hello come from login shells and banners; so much of them is kept for the error text.
 constexpr std::size_t kNoiseBytesMax = std::size_t{64} * 1024;
 constexpr std::size_t kStderrTailBytes = std::size_t{8} * 1024;
+/// As long as the agent waits for the probe.
+constexpr Nanoseconds kProbeTimeout = agent::kConfirmTimeout;
 
 } // namespace
 
@@ -37,6 +42,9 @@ Result<std::int64_t> AgentLink::request(std::string_view method, const Json& par
         return fail(std::move(sent.error()).with("host", name_));
     }
     replies_[id] = std::nullopt;
+    if (method == "fault.apply") {
+        applying_[id] = launch::field<std::int32_t>(params, "id").value_or(-1);
+    }
     return id;
 }
 
@@ -90,10 +98,42 @@ void AgentLink::on_line(const std::string& line, std::vector<RpcMessage>& notifi
         notifications.push_back(std::move(*message));
     } else if (message->id == ping_id_) {
         on_pong(*message);
-    } else if (const auto waiting = replies_.find(*message->id); waiting != replies_.end()) {
-        waiting->second = message->error ? Result<Json>(tl::unexpected<Error>(std::move(*message->error)))
-                                         : Result<Json>(std::move(message->result));
+    } else {
+        on_reply(*message);
     }
+}
+
+void AgentLink::on_reply(RpcMessage& reply) {
+    if (const auto applying = applying_.find(*reply.id); applying != applying_.end()) {
+        const std::int32_t fault = applying->second;
+        applying_.erase(applying);
+        if (!reply.error) {
+            probe(fault);
+        }
+    }
+    probes_.erase(*reply.id);
+    if (const auto waiting = replies_.find(*reply.id); waiting != replies_.end()) {
+        waiting->second = reply.error ? Result<Json>(tl::unexpected<Error>(std::move(*reply.error)))
+                                      : Result<Json>(std::move(reply.result));
+    }
+}
+
+void AgentLink::probe(std::int32_t fault) {
+    const std::int64_t id = next_id_++;
+    probes_[id] = monotonic_now();
+    // A failed write shows itself as silence.
+    (void)channel_.send(launch::encode_request(id, "fault.confirm", {{"id", fault}}));
+}
+
+/// An agent that is busy with the next fault answers when it is done with it.
+bool AgentLink::probe_overdue() const {
+    if (probes_.empty() || !applying_.empty()) {
+        return false;
+    }
+    const Nanoseconds asked = std::min_element(probes_.begin(), probes_.end(), [](const auto& a, const auto& b) {
+                                  return a.second < b.second;
+                              })->second;
+    return monotonic_now() - std::max(asked, last_heard_at_) > kProbeTimeout;
 }
 
 void AgentLink::on_hello_or_noise(const std::string& line) {
@@ -147,6 +187,13 @@ void AgentLink::on_stderr() {
     if (stderr_tail_.size() > kStderrTailBytes) {
         stderr_tail_.erase(0, stderr_tail_.size() - kStderrTailBytes);
     }
+}
+
+const std::optional<launch::ExitStatus>& AgentLink::reap() {
+    if (!ended_) {
+        ended_ = launch::wait_for(child_, Deadline::after(Nanoseconds::zero()));
+    }
+    return ended_;
 }
 
 void AgentLink::mark_lost(Error reason) {

@@ -40,6 +40,11 @@ public:
     /// Marks the agent lost: nothing more is expected of it.
     void mark_lost(Error reason);
 
+    /// Whether the agent owes the answer to the probe that follows a fault for longer than it may. The probe is sent as
+    /// soon as the agent has said that the fault is in force: a round trip over the control connection under the
+    /// fault. An agent that gets none in time undoes the fault.
+    [[nodiscard]] bool probe_overdue() const;
+
     [[nodiscard]] std::int32_t host() const { return host_; }
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const launch::Json& hello() const { return hello_; }
@@ -52,9 +57,13 @@ public:
     [[nodiscard]] const std::string& stderr_tail() const { return stderr_tail_; }
     [[nodiscard]] launch::LineChannel& channel() { return channel_; }
     [[nodiscard]] launch::Child& child() { return child_; }
+    /// How the agent's process ended; nothing while it runs.
+    [[nodiscard]] const std::optional<launch::ExitStatus>& reap();
 
 private:
     void on_line(const std::string& line, std::vector<launch::RpcMessage>& notifications);
+    void on_reply(launch::RpcMessage& reply);
+    void probe(std::int32_t fault);
     void on_hello_or_noise(const std::string& line);
     void on_pong(const launch::RpcMessage& reply);
     [[nodiscard]] Error lost_error() const;
@@ -66,10 +75,13 @@ private:
     launch::Json hello_;
     std::string noise_before_hello_;
     std::string stderr_tail_;
+    std::optional<launch::ExitStatus> ended_;
     bool bye_ = false;
     std::optional<Error> lost_;
     std::int64_t next_id_ = 1;
     std::map<std::int64_t, std::optional<Result<launch::Json>>> replies_;
+    std::map<std::int64_t, std::int32_t> applying_; ///< outstanding fault.apply -> id of the fault
+    std::map<std::int64_t, Nanoseconds> probes_;    ///< outstanding fault.confirm -> when it was sent
     std::optional<std::int64_t> ping_id_;
     Nanoseconds ping_sent_at_{0};
     Nanoseconds last_heard_at_;

@@ -25,6 +25,8 @@ namespace {
 
 /// The loop never sleeps longer than this, so that a lost wake-up costs little.
 constexpr Nanoseconds kLongestPoll = std::chrono::milliseconds(500);
+/// The first signal reverts, the second is explained, the third leaves the rest to the hosts.
+constexpr int kSignalsToAbandon = 3;
 
 /// A rank that lost its connection to a peer tells of the consequence; the peer's own error is the cause. The smaller
 /// the weight, the more an Error says.
@@ -166,6 +168,10 @@ Result<void> AgentPool::wait_until(const std::function<bool()>& done, Deadline d
         if (done()) {
             return {};
         }
+        if (abandoned()) {
+            return fail(ErrorKind::kHarness,
+                        fmt::format("left to the hosts by the third signal, while waiting for {}", what));
+        }
         if (!interrupted_by_.empty() && !tearing_down_) {
             return fail(ErrorKind::kHarness,
                         fmt::format("interrupted by {} while waiting for {}", interrupted_by_, what));
@@ -192,6 +198,7 @@ void AgentPool::poll_once(Nanoseconds budget) {
         std::size_t index;
         bool is_stderr;
         bool is_write;
+        bool is_end = false; ///< of the process: whoever waits looks for itself
     };
     std::vector<pollfd> fds{{signal_fd_.get(), POLLIN, 0}};
     std::vector<Owner> owners{{0, false, false}};
@@ -205,6 +212,10 @@ void AgentPool::poll_once(Nanoseconds budget) {
             fds.push_back({link.channel().write_fd(), POLLOUT, 0});
             owners.push_back({i, false, true});
         }
+        if (awaiting_ends_ && !link.reap()) {
+            fds.push_back({link.child().pidfd.get(), POLLIN, 0});
+            owners.push_back({i, false, false, true});
+        }
         if (link.child().stderr_fd.valid()) {
             fds.push_back({link.child().stderr_fd.get(), POLLIN, 0});
             owners.push_back({i, true, false});
@@ -216,7 +227,7 @@ void AgentPool::poll_once(Nanoseconds budget) {
         return;
     }
     for (std::size_t i = 0; i < fds.size(); ++i) {
-        if (fds[i].revents != 0) {
+        if (fds[i].revents != 0 && !owners[i].is_end) {
             i == 0 ? read_signals() : dispatch(owners[i].index, owners[i].is_stderr, owners[i].is_write);
         }
     }
@@ -248,6 +259,12 @@ void AgentPool::keep_leases() {
                                 .advise("its guard reverts every fault by itself; check the path to the host"));
         }
     }
+    for (const auto& link : links_) {
+        if (!link->lost() && link->probe_overdue()) {
+            link->mark_lost(Error(ErrorKind::kHarness, "the agent did not answer after a fault was applied")
+                                .advise("the fault may have cut it off; the agent undoes it by itself"));
+        }
+    }
     if (now >= next_ping_at_) {
         next_ping_at_ = now + lease_ / 6;
         for (const auto& link : links_) {
@@ -264,6 +281,10 @@ void AgentPool::run_due_timers() {
     }
 }
 
+bool AgentPool::abandoned() const {
+    return signals_seen_ >= kSignalsToAbandon;
+}
+
 void AgentPool::read_signals() {
     signalfd_siginfo info{};
     while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
@@ -274,8 +295,13 @@ void AgentPool::read_signals() {
         }
         if (signals_seen_ == 1) {
             tell_user(fmt::format("\n{}: reverting every fault, then ending\n", interrupted_by_));
-        } else {
-            tell_user(fmt::format("still reverting; hosts revert by themselves within {}\n", to_string(lease_)));
+        } else if (signals_seen_ < kSignalsToAbandon) {
+            tell_user(fmt::format("\nsignal {}: still reverting; another one ends this at once and leaves it to the "
+                                  "hosts, which revert by themselves within {}\n",
+                                  signals_seen_, to_string(lease_)));
+        } else if (signals_seen_ == kSignalsToAbandon) {
+            tell_user(fmt::format("\nsignal {}: ending; the hosts revert by themselves within {}\n", signals_seen_,
+                                  to_string(lease_)));
         }
     }
 }
@@ -290,23 +316,35 @@ std::vector<Error> AgentPool::shut_down(Nanoseconds grace) {
                            [](const auto& link) { return link->lost() || link->channel().at_end(); });
     };
     (void)wait_until(all_ended, Deadline::after(grace), "every agent's bye");
-    std::vector<Error> problems;
     for (const auto& link : links_) {
         link->channel().close_write();
     }
-    for (const auto& link : links_) {
-        std::optional<launch::ExitStatus> status = launch::wait_for(link->child(), Deadline::after(grace));
-        for (const int signal : {SIGTERM, SIGKILL}) {
-            if (!status) {
+    awaiting_ends_ = true;
+    for (const int signal : {0, SIGTERM, SIGKILL}) {
+        if (abandoned()) {
+            break; // an agent that still reverts is not to be killed at that
+        }
+        for (const auto& link : links_) {
+            if (signal != 0 && !link->reap()) {
                 launch::send_signal(link->child(), signal);
-                status = launch::wait_for(link->child(), Deadline::after(grace));
             }
         }
+        const auto all_reaped = [&] {
+            return std::all_of(links_.begin(), links_.end(), [](const auto& link) { return link->reap().has_value(); });
+        };
+        if (wait_until(all_reaped, Deadline::after(grace), "every agent's end")) {
+            break;
+        }
+    }
+    std::vector<Error> problems;
+    for (const auto& link : links_) {
         if (!link->said_bye()) {
+            const std::optional<launch::ExitStatus>& status = link->reap();
             problems.push_back(Error(ErrorKind::kTeardown,
-                                     fmt::format("the agent on host {} ended without confirming that its host is as it "
+                                     fmt::format("the agent on host {} {} without confirming that its host is as it "
                                                  "was ({})",
-                                                 link->name(), status ? status->describe() : "still running"))
+                                                 link->name(), abandoned() ? "was left" : "ended",
+                                                 status ? status->describe() : "still running"))
                                    .with("host", link->name())
                                    .advise("its guard reverts on its own; railbreak recover on that host confirms it"));
         }

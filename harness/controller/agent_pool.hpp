@@ -61,7 +61,10 @@ public:
     void begin_teardown() { tearing_down_ = true; }
     /// Name of the first signal that asked the run to end; empty when none did.
     [[nodiscard]] const std::string& interrupted_by() const { return interrupted_by_; }
-    /// The ladder: shutdown request, bye, close stdin, wait, SIGTERM, wait, SIGKILL. Returns what went wrong, per host.
+    /// Whether the user has asked three times: nothing is waited for any more, the hosts revert by themselves.
+    [[nodiscard]] bool abandoned() const;
+    /// The ladder: shutdown request, bye, close stdin, wait, SIGTERM, wait, SIGKILL. The third
+    /// signal ends it where it is. Returns what went wrong, per host.
     [[nodiscard]] std::vector<Error> shut_down(Nanoseconds grace);
 
     [[nodiscard]] std::size_t size() const { return links_.size(); }
@@ -82,6 +85,7 @@ private:
     std::multimap<Nanoseconds, std::function<void()>> timers_;
     Nanoseconds next_ping_at_{0};
     bool tearing_down_ = false;
+    bool awaiting_ends_ = false; ///< the loop wakes up for the ends of agents too
     int signals_seen_ = 0;
     std::string interrupted_by_;
 };

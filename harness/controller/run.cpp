@@ -65,7 +65,8 @@ struct Ending {
 };
 
 void record_notification(Run& run, const std::string& host, const launch::RpcMessage& message) {
-    const bool bad = message.method == "guard_lost" || message.method == "rank_ended";
+    const bool bad =
+        message.method == "guard_lost" || message.method == "rank_ended" || message.method == "faults_lifted";
     (void)run.recorder.add_event({.run = run.row_id,
                                   .at = monotonic_now().count(),
                                   .level = bad ? "error" : "info",
@@ -77,7 +78,7 @@ void record_notification(Run& run, const std::string& host, const launch::RpcMes
 
 Ending measure(Run& run, const RunOptions& options, Progress& progress) {
     Ending ending;
-    std::optional<Error> guard_lost;
+    std::optional<Error> faults_lost;
     Session* live = nullptr;
     const auto on_notification = [&](std::int32_t host, const launch::RpcMessage& message) {
         record_notification(run, fmt::format("h{}", host), message);
@@ -86,10 +87,13 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
             ending.own_undos.push_back(undo);
         }
         if (message.method == "guard_lost") {
-            guard_lost =
+            faults_lost =
                 Error(ErrorKind::kHarness, fmt::format("the guard on host h{} ended ({}); its faults were reverted at "
                                                        "once, because none may be in force unguarded",
                                                        host, message.params.value("reason", "no reason given")));
+        } else if (message.method == "faults_lifted") {
+            faults_lost = Error(ErrorKind::kHarness, fmt::format("host h{} reverted its faults by itself: {}", host,
+                                                                 message.params.value("reason", "no reason given")));
         }
     };
     progress.doing(fmt::format("building {} hosts", run.plan.cluster.hosts));
@@ -97,7 +101,8 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
                                                              {.executable = options.executable,
                                                               .run_id = run.run_id,
                                                               .token_hex = run.token_hex,
-                                                              .fill_seed = run.plan.seed},
+                                                              .fill_seed = run.plan.seed,
+                                                              .policies = options.policies},
                                                              run.recorder, run.row_id, on_notification);
     if (!session) {
         ending.failure = std::move(session.error());
@@ -115,7 +120,7 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
                         .run = run.row_id,
                         .progress = progress,
                         .expected_digest = *expected,
-                        .guard_lost = guard_lost});
+                        .faults_lost = faults_lost});
         done = steps.baseline();
         if (done) {
             done = steps.all_algorithms();

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "harness/controller/progress.hpp"
 #include "scenarios/model.hpp"
+#include "scenarios/policy.hpp"
 
 namespace railbreak::controller {
 
@@ -24,6 +25,7 @@ struct RunOptions {
     std::string executable; ///< absolute path of the railbreak binary
     std::filesystem::path database;
     std::uint64_t seed = 0;
+    std::vector<scenarios::SitePolicy> policies{}; ///< all of them hold
     bool no_faults = false; ///< measure only: no fault is applied, degraded iterations are left out
     std::string command_line;
 };

@@ -90,6 +90,12 @@ Result<Run> begin_run(const scenarios::Scenario& scenario, const RunOptions& opt
     if (!plan) {
         return fail(std::move(plan.error()));
     }
+    const scenarios::WallTime now = scenarios::local_time(realtime_now());
+    for (const scenarios::SitePolicy& policy : options.policies) { // before anything is started
+        if (Result<void> allowed = scenarios::check_plan(policy, *plan, now); !allowed) {
+            return fail(std::move(allowed.error()));
+        }
+    }
     const std::string environment = environment_json(); // before the user id becomes that of a namespace's root
     if (Result<void> allowed = lab::become_namespace_root(); !allowed) {
         return fail(std::move(allowed.error()));

@@ -372,8 +372,8 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
     };
     Result<IterationOutcome> outcome =
         context_.session.iterate(plan, context_.session.plan().workload.iteration_timeout, on_start);
-    if (context_.guard_lost) { // its faults were lifted in the middle: the time means nothing
-        return tl::unexpected<Error>(*context_.guard_lost);
+    if (context_.faults_lost) { // its faults were lifted in the middle: the time means nothing
+        return tl::unexpected<Error>(*context_.faults_lost);
     }
     std::vector<record::RankIterationRow> ranks;
     if (outcome) {

@@ -23,7 +23,7 @@ public:
         std::int64_t run;
         Progress& progress;
         std::string expected_digest;
-        const std::optional<Error>& guard_lost; ///< set by a notification; ends the run
+        const std::optional<Error>& faults_lost; ///< set by a notification; ends the run
     };
     explicit RunSteps(const Context& context) : context_(context) {}
 

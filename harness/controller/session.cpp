@@ -19,6 +19,9 @@ namespace {
 /// Starting processes and opening sockets on every host; generous, because a loaded machine is not a broken one.
 constexpr Nanoseconds kStartTimeout = std::chrono::seconds(20);
 constexpr Nanoseconds kConnectTimeout = std::chrono::seconds(20);
+/// Until the kernel has removed the lab; less when the user will not wait: what remains, its keeper removes.
+constexpr Nanoseconds kLabDown = std::chrono::seconds(20);
+constexpr Nanoseconds kAbandonedLab = std::chrono::seconds(2);
 /// Every rank holds the bytes of a probe in memory, so that fast ports are probed for a shorter time.
 constexpr std::uint64_t kProbeBytesMax = 256ULL << 20;
 /// Less than this through a slow port would mostly measure a shaper's burst and a queue.
@@ -144,11 +147,17 @@ Result<void> Session::start_agents() {
 }
 
 Result<void> Session::init_agents() {
+    Json policies = Json::array();
+    for (const scenarios::SitePolicy& policy : options_.policies) {
+        policies.push_back({{"source", policy.source}, {"text", policy.text}});
+    }
     const auto params = [&](std::int32_t host) {
         return Json{{"run_id", options_.run_id},
                     {"host_name", agents_->link(host).name()},
                     {"lease_ns", plan_.lease.count()},
-                    {"protected_nics", Json::array()}};
+                    {"protected_nics", Json::array()},
+                    {"with_faults", !plan_.faults.empty()},
+                    {"policies", policies}};
     };
     Result<std::vector<Json>> replies = agents_->call_all("init", params, Deadline::after(kStartTimeout));
     return replies ? Result<void>() : fail(std::move(replies.error()));
@@ -391,8 +400,9 @@ std::vector<Error> Session::close() {
     if (agents_) {
         problems = agents_->shut_down(plan_.lease);
     }
+    const bool abandoned = agents_ && agents_->abandoned();
     if (lab_) {
-        if (Result<void> down = lab_->down(Deadline::after(std::chrono::seconds(20))); !down) {
+        if (Result<void> down = lab_->down(Deadline::after(abandoned ? kAbandonedLab : kLabDown)); !down) {
             problems.push_back(std::move(down.error()));
         }
         lab_.reset();

@@ -15,6 +15,7 @@
 #include "harness/lab/lab.hpp"
 #include "harness/record/recorder.hpp"
 #include "scenarios/model.hpp"
+#include "scenarios/policy.hpp"
 
 namespace railbreak::controller {
 
@@ -64,6 +65,7 @@ public:
         std::string run_id;
         std::string token_hex; ///< secret of this run's data plane
         std::uint64_t fill_seed = 0;
+        std::vector<scenarios::SitePolicy> policies{}; ///< every agent checks them again
     };
 
     /// Builds the lab, starts agents and ranks, and writes hosts, NICs and ranks to the database.

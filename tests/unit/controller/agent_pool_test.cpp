@@ -2,6 +2,11 @@
 // login noise before the hello, other versions, silence, sudden death.
 #include "harness/controller/agent_pool.hpp"
 
+#include <algorithm>
+#include <csignal>
+
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -165,6 +170,42 @@ TEST_F(AgentPoolTest, SeveralCallsAHostComeBackInTheOrderOfTheCalls) {
     ASSERT_TRUE(replies) << replies.error().to_line();
     EXPECT_THAT(*replies, ::testing::ElementsAre(10, 10, 20, 20));
     EXPECT_THAT(asked, ::testing::ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(AgentPoolTest, EveryAppliedFaultIsFollowedByAProbe) {
+    add(std::string("echo '") + kHello +
+        "'; while read -r line; do id=${line#*'\"id\":'}; id=${id%%,*}; case $line in "
+        "*fault.confirm*) echo '{\"jsonrpc\":\"2.0\",\"method\":\"confirmed\",\"params\":{}}';; esac; "
+        "echo \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":$id,\\\"result\\\":{}}\"; done");
+    ASSERT_TRUE(hellos());
+    ASSERT_TRUE(pool_->call(0, "fault.revert", {{"id", 7}}, Deadline::after(kPatience)));
+    EXPECT_THAT(notifications_, ::testing::IsEmpty());
+    ASSERT_TRUE(pool_->call(0, "fault.apply", {{"id", 7}}, Deadline::after(kPatience)));
+    const auto confirmed = [&] { return std::ranges::find(notifications_, "confirmed") != notifications_.end(); };
+    EXPECT_TRUE(pool_->wait_until(confirmed, Deadline::after(kPatience), "the probe"));
+    EXPECT_FALSE(pool_->link(0).probe_overdue());
+}
+
+TEST_F(AgentPoolTest, TheThirdSignalLeavesTheRestToTheHosts) {
+    add(std::string("echo '") + kHello + "'; trap '' TERM; while read -r line; do :; done; sleep 3");
+    ASSERT_TRUE(hellos());
+    const auto never = [] { return false; };
+    const auto wait = [&](Nanoseconds patience) {
+        return pool_->wait_until(never, Deadline::after(patience), "nothing").error().message();
+    };
+    ::kill(::getpid(), SIGINT);
+    EXPECT_THAT(wait(kPatience), HasSubstr("interrupted by SIGINT"));
+    pool_->begin_teardown();
+    ::kill(::getpid(), SIGINT);
+    EXPECT_THAT(wait(std::chrono::milliseconds(300)), HasSubstr("deadline passed")) << "two are not enough";
+    EXPECT_FALSE(pool_->abandoned());
+    ::kill(::getpid(), SIGINT);
+    EXPECT_THAT(wait(kPatience), HasSubstr("left to the hosts by the third signal"));
+    EXPECT_TRUE(pool_->abandoned());
+    const std::vector<Error> problems = pool_->shut_down(kPatience);
+    ASSERT_EQ(problems.size(), 1U);
+    EXPECT_EQ(problems.front().kind(), ErrorKind::kTeardown);
+    EXPECT_THAT(problems.front().message(), HasSubstr("was left without confirming"));
 }
 
 TEST_F(AgentPoolTest, TimersRunInOrderWhileItWaitsAndNotificationsArrive) {
