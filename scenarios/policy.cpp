@@ -146,7 +146,8 @@ Result<void> check_fault(const SitePolicy& policy, const PlannedFault& fault) {
     if (policy.max_duration && fault.duration && *fault.duration > policy.max_duration->value) {
         return refuse(policy, policy.max_duration->at,
                       fmt::format("allows a fault {} at most, and fault \"{}\" lasts {}",
-                                  to_string(policy.max_duration->value), fault.name, to_string(*fault.duration)));
+                                  railbreak::to_string(policy.max_duration->value), fault.name,
+                                  railbreak::to_string(*fault.duration)));
     }
     return {};
 }
@@ -174,8 +175,8 @@ bool contains(const HourWindow& window, const WallTime& now) {
 Result<void> check_lease(const SitePolicy& policy, Nanoseconds lease) {
     if (policy.max_lease && lease > policy.max_lease->value) {
         return refuse(policy, policy.max_lease->at,
-                      fmt::format("allows a lease of {} at most, not of {}", to_string(policy.max_lease->value),
-                                  to_string(lease)));
+                      fmt::format("allows a lease of {} at most, not of {}",
+                                  railbreak::to_string(policy.max_lease->value), railbreak::to_string(lease)));
     }
     return {};
 }

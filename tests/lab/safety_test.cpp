@@ -1,0 +1,209 @@
+// Site policies, the emergency stop and the signals of an impatient user, by the command line as a user has it.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/record/reader.hpp"
+#include "tests/lab/support/namespaces.hpp"
+#include "tests/lab/support/railbreak_process.hpp"
+
+namespace railbreak::tests {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A cap that is in force for much longer than the controller has for its probe; a lease that no test waits for.
+constexpr const char* kScenario = R"(railbreak: 1
+name: safe
+cluster: {hosts: 4, rate: 100Mbit/s}
+workload:
+  collective: allreduce
+  bytes: 4MiB
+  dtype: float32
+  algorithms: [ring]
+  iterations: {warmup: 1, steady: 1, degraded: 3, recovered: 1}
+  iteration_timeout: 30s
+lease: 60s
+faults:
+  - {name: half, kind: cap, target: {host: 2, nic: 0}, fraction: 1/2, during: degraded}
+)";
+constexpr Nanoseconds kPatience = std::chrono::seconds(120);
+
+class Safety : public ::testing::Test {
+protected:
+    void SetUp() override {
+        const Finished probe = run_railbreak(home(), {"lab", "up", "probe", "--hosts", "2"});
+        if (probe.status.code == 3) {
+            GTEST_SKIP() << "no lab here: " << probe.err;
+        }
+        ASSERT_EQ(run_railbreak(home(), {"lab", "down", "probe"}).status.code, 0) << probe.err;
+        write("safe.yaml", kScenario);
+    }
+
+    [[nodiscard]] const std::filesystem::path& home() const { return folder_.path(); }
+    std::string write(const std::string& name, const std::string& text) {
+        const std::string path = (home() / name).string();
+        std::ofstream(path) << text;
+        return path;
+    }
+    [[nodiscard]] std::string scenario() const { return (home() / "safe.yaml").string(); }
+    [[nodiscard]] Finished run_with_policy(const std::string& rules) {
+        return run_railbreak(
+            home(), {"run", scenario(), "--policy", write("policy.yaml", "railbreak_policy: 1\n" + rules)}, kPatience);
+    }
+    [[nodiscard]] std::unique_ptr<RailbreakProcess> run_into_the_fault() {
+        auto process = std::make_unique<RailbreakProcess>(home(), std::vector<std::string>{"run", scenario()});
+        EXPECT_TRUE(process->wait_for_stderr("ring degraded 1/", kPatience)) << process->err();
+        return process;
+    }
+    void expect_nothing_left(const std::set<NetworkNamespace>& namespaces) {
+        for (const RunProcess& process : wait_until_none(home(), kPatience)) {
+            ADD_FAILURE() << "left over: " << process.role << " pid " << process.pid;
+        }
+        for (const std::string& inhabitant : wait_until_uninhabited(namespaces, kPatience)) {
+            ADD_FAILURE() << "left over " << inhabitant;
+        }
+        for (const auto& file : std::filesystem::directory_iterator(home() / "state")) {
+            const std::string name = file.path().filename().string();
+            EXPECT_TRUE(name == "halt" || name == "lock") << name;
+        }
+    }
+
+    TemporaryFolder folder_;
+};
+
+std::ptrdiff_t lines_of(const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+}
+
+TEST_F(Safety, FaultsThatLastAreConfirmedAndPass) {
+    const Finished run = run_with_policy("blast_radius: {hosts: 1, ranks: 1}\nkinds: [cap]\nmax_lease: 60s\n");
+    EXPECT_EQ(run.status.code, 0) << run.err << run.out;
+    expect_nothing_left({});
+}
+
+TEST_F(Safety, APolicyRefusesAPlanBeforeAnythingIsStarted) {
+    for (const char* rules :
+         {"blast_radius: {hosts: 0}\n", "blast_radius: {hosts_percent: 24}\n", "kinds: [delay]\n", "hours: []\n",
+          "max_lease: 59s\n", "never: {hosts: [h2]}\n", "never: {nics: [rail0]}\n"}) {
+        const Finished run = run_with_policy(rules);
+        EXPECT_EQ(run.status.code, 3) << rules << run.err;
+        EXPECT_THAT(run.err, HasSubstr("policy.yaml:2: the site policy ")) << rules;
+        EXPECT_EQ(lines_of(run.err), 1) << run.err;
+        EXPECT_EQ(run.out, "");
+    }
+    EXPECT_FALSE(std::filesystem::exists(home() / "runs.db")) << "a run was recorded";
+    EXPECT_EQ(run_with_policy("kinds: []\nhours: []\nblast_radius: {hosts: 0}\n").status.code, 3);
+    const Finished measured = run_railbreak(
+        home(),
+        {"run", scenario(), "--no-faults", "--policy", write("policy.yaml", "railbreak_policy: 1\nkinds: []\n")},
+        kPatience);
+    EXPECT_EQ(measured.status.code, 0) << measured.err;
+}
+
+TEST_F(Safety, APolicyThatIsNoneIsBadInput) {
+    const Finished run = run_with_policy("kinds: [cap]\nblast_radius: {hosts: two}\n");
+    EXPECT_EQ(run.status.code, 64) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("policy.yaml:3:23: blast_radius.hosts: \"two\" is not a whole number"));
+    EXPECT_EQ(run_railbreak(home(), {"run", scenario(), "--policy", "/nonexistent"}).status.code, 64);
+}
+
+TEST_F(Safety, ANicThatTheClusterLacksIsBadInput) {
+    std::string text = kScenario;
+    text.replace(text.find("nic: 0"), 6, "nic: 5");
+    write("safe.yaml", text);
+    EXPECT_EQ(run_railbreak(home(), {"run", scenario()}).status.code, 64);
+}
+
+TEST_F(Safety, HaltEndsARunRevertsAndAllowsNoOtherUntilReleased) {
+    std::unique_ptr<RailbreakProcess> process = run_into_the_fault();
+    const std::set<NetworkNamespace> namespaces = namespaces_of(home());
+    const Finished halt = run_railbreak(home(), {"halt"}, kPatience);
+    EXPECT_EQ(halt.status.code, 0) << halt.err << halt.out;
+    EXPECT_THAT(halt.out, HasSubstr("on host h2"));
+    EXPECT_THAT(halt.out, HasSubstr("its agent has undone its faults and ended"));
+    std::printf("%s", halt.out.c_str());
+    const std::optional<Finished> run = process->finish(kPatience);
+    ASSERT_TRUE(run) << process->err();
+    EXPECT_EQ(run->status.code, 4) << run->err;
+    expect_nothing_left(namespaces);
+
+    const Finished refused = run_railbreak(home(), {"run", scenario()}, kPatience);
+    EXPECT_EQ(refused.status.code, 3) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("halted"));
+    const Finished again = run_railbreak(home(), {"halt", "--json"}, kPatience);
+    const nlohmann::json report = nlohmann::json::parse(again.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << again.out;
+    EXPECT_EQ(report.at("runs").size(), 0U);
+    EXPECT_EQ(report.at("complete"), true);
+    EXPECT_EQ(run_railbreak(home(), {"halt", "--release"}).status.code, 0);
+    EXPECT_FALSE(std::filesystem::exists(home() / "state" / "halt"));
+    EXPECT_EQ(run_railbreak(home(), {"run", scenario()}, kPatience).status.code, 0);
+}
+
+TEST_F(Safety, HaltTurnsToTheGuardOfAnAgentThatStandsStill) {
+    std::unique_ptr<RailbreakProcess> process = run_into_the_fault();
+    std::vector<pid_t> stopped;
+    for (const RunProcess& each : processes_of(home())) {
+        if (each.role == "agent") {
+            ASSERT_EQ(::kill(each.pid, SIGSTOP), 0);
+            ASSERT_TRUE(wait_until_stopped(each.pid, kPatience));
+            stopped.push_back(each.pid);
+        }
+    }
+    ASSERT_EQ(stopped.size(), 4U);
+    const Finished halt = run_railbreak(home(), {"halt"}, kPatience);
+    EXPECT_EQ(halt.status.code, 0) << halt.err << halt.out;
+    EXPECT_THAT(halt.out, HasSubstr("its guard has undone its faults and ended"));
+    for (const pid_t pid : stopped) {
+        ::kill(pid, SIGCONT);
+    }
+    EXPECT_TRUE(process->finish(kPatience)) << process->err();
+    expect_nothing_left({});
+}
+
+TEST_F(Safety, TheThirdCtrlCLeavesAHangingHostToItself) {
+    std::unique_ptr<RailbreakProcess> process = run_into_the_fault();
+    const std::set<NetworkNamespace> namespaces = namespaces_of(home());
+    std::vector<RunProcess> agents = processes_of(home());
+    std::erase_if(agents, [](const RunProcess& each) { return each.role != "agent"; });
+    ASSERT_EQ(agents.size(), 4U);
+    ASSERT_EQ(::kill(agents.front().pid, SIGSTOP), 0);
+    launch::send_signal(process->child(), SIGINT);
+    ASSERT_TRUE(process->wait_for_stderr("SIGINT: reverting every fault, then ending", kPatience));
+    launch::send_signal(process->child(), SIGINT);
+    ASSERT_TRUE(process->wait_for_stderr("signal 2: still reverting", kPatience)) << process->err();
+    launch::send_signal(process->child(), SIGINT);
+    ASSERT_TRUE(process->wait_for_stderr("signal 3: ending", kPatience)) << process->err();
+    const std::optional<Finished> run = process->finish(kPatience);
+    ::kill(agents.front().pid, SIGCONT);
+    ASSERT_TRUE(run) << process->err();
+    EXPECT_EQ(run->status.code, 5) << run->err;
+    EXPECT_THAT(run->err + run->out, HasSubstr("was left without confirming"));
+    expect_nothing_left(namespaces);
+}
+
+TEST_F(Safety, RecoverAllFindsNothingOnACleanHost) {
+    // Inside of a lab: whatever it finds, it may touch nothing of the machine's own network.
+    const std::string lab = "clean-" + std::to_string(::getpid());
+    ASSERT_EQ(run_railbreak(home(), {"lab", "up", lab, "--hosts", "2"}).status.code, 0);
+    const Finished json = run_railbreak(
+        home(), {"lab", "exec", lab, "h1", "--", RAILBREAK_BINARY, "recover", "--all", "--json"}, kPatience);
+    EXPECT_EQ(json.status.code, 0) << json.err;
+    const nlohmann::json report = nlohmann::json::parse(json.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << json.out;
+    EXPECT_EQ(report.at("schema"), "railbreak-recover-all");
+    EXPECT_EQ(report.at("complete"), true);
+    EXPECT_TRUE(report.at("tagged_objects").empty());
+    EXPECT_EQ(run_railbreak(home(), {"lab", "down", lab}).status.code, 0);
+}
+
+} // namespace
+} // namespace railbreak::tests
