@@ -302,11 +302,14 @@ Result<HaltReport> halt(HostOps& ops, const std::string& reason, Nanoseconds pat
         // An agent that stands still keeps its journal's lock, although its guard has closed the entries.
         std::erase_if(folder.report.busy, [&](const std::string& path) {
             const auto contents = read_journal_file(path);
+            const bool unknown = contents && contents->other_version.has_value();
             const std::size_t open = contents ? contents->open_entries().size() : 0;
-            if (open != 0) {
-                report.problems.push_back(fmt::format("{}: {} faults are not undone yet", path, open));
+            if (open != 0 || unknown) {
+                report.problems.push_back(
+                    unknown ? fmt::format("{}: only the railbreak that wrote it can say whether all is undone", path)
+                            : fmt::format("{}: {} faults are not undone yet", path, open));
             }
-            return open == 0;
+            return open == 0 && !unknown;
         });
     }
     return report;
