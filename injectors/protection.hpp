@@ -14,7 +14,7 @@
 //   - upwards: the bond, bridge, team or vrf that a protected interface is a member of;
 //   - sideways: every member of a protected bridge, and of a protected bond or team the last member that is usable
 //     (up, with carrier, and not under a fault);
-//   - downwards: what a protected VLAN, macvlan, ipvlan or veth hangs on, if it is in the same namespace;
+//   - downwards: what a protected VLAN, macvlan or ipvlan hangs on, if it is in the same namespace;
 //   - the physical function of a protected virtual function, and all functions of the same PCI device.
 //
 // The answer is good for one moment: it is computed anew before each injection.
