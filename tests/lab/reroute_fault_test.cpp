@@ -202,7 +202,7 @@ TEST_F(RerouteFault, RefusesNicsThatCannotTakeOver) {
         EXPECT_EQ(refused.error().kind(), kind);
         EXPECT_THAT(refused.error().message(), HasSubstr(why));
     };
-    expect_refused(reroute(1), ErrorKind::kRefused, "nic1 carries the default route");
+    expect_refused(reroute(1), ErrorKind::kRefused, "nic1 may not be touched: it carries the default route");
     FaultRequest unknown = reroute(1);
     unknown.via_nic = "nic7";
     expect_refused(unknown, ErrorKind::kInput, "no network interface nic7");
