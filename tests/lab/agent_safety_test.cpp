@@ -244,7 +244,9 @@ TEST_F(AgentSafety, SweepFindsByTheirTagsWhatNoJournalKnows) {
     };
     ASSERT_FALSE(run_agent(hold, -1, false));
     ASSERT_NE(snapshot(), before);
-    for (const std::string& journal : list_journals(folder_).value()) {
+    const auto journals = list_journals(folder_);
+    ASSERT_TRUE(journals);
+    for (const std::string& journal : *journals) {
         std::filesystem::remove(journal); // lost
     }
     const auto seen = sweep(*ops_, SweepScope::kNetwork, false);
