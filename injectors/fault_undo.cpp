@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -133,19 +134,31 @@ Result<FaultEvidence> FaultKeeper::Impl::revert(std::int32_t id) {
     return done_.at(id);
 }
 
+/// A route over several NICs comes back only once all of them are up, so what could not be undone is tried once more
+/// after the others.
 Result<std::vector<FaultEvidence>> FaultKeeper::Impl::revert_all() {
     std::vector<FaultEvidence> evidence;
-    std::optional<Error> first;
     std::vector<std::int32_t> ids;
     for (auto fault = faults_.rbegin(); fault != faults_.rend(); ++fault) {
         ids.push_back((*fault)->request.id);
     }
-    for (const std::int32_t id : ids) {
-        auto done = revert(id);
-        if (done) {
-            evidence.push_back(std::move(*done));
-        } else if (!first) {
-            first = std::move(done.error()).with("id", std::to_string(id));
+    std::optional<Error> first;
+    for (const bool again : {false, true}) {
+        const std::vector<std::int32_t> now = std::exchange(ids, {});
+        first.reset();
+        for (const std::int32_t id : now) {
+            auto done = revert(id);
+            if (done) {
+                evidence.push_back(std::move(*done));
+                continue;
+            }
+            ids.push_back(id);
+            if (!first) {
+                first = std::move(done.error()).with("id", std::to_string(id));
+            }
+        }
+        if (ids.empty() || (!again && ids.size() == now.size())) {
+            break; // nothing was undone that could have been in the way
         }
     }
     if (first) {

@@ -38,8 +38,10 @@ Json down_order(std::int32_t id, const std::string& nic) {
 class AgentSafety : public InjectorLab {
 protected:
     [[nodiscard]] std::unique_ptr<AgentDriver> agent(const std::vector<std::string>& environment = {}) const {
-        return std::make_unique<AgentDriver>(folder_, host_netns_.get(), environment);
+        return std::make_unique<AgentDriver>(state_folder(), host_netns_.get(), environment);
     }
+    /// Below a folder of our own: right below /tmp it would be refused.
+    [[nodiscard]] std::string state_folder() const { return folder_ + "/state"; }
     /// An agent that has said yes to a run.
     [[nodiscard]] std::unique_ptr<AgentDriver> ready_agent(const std::string& run = "run",
                                                            const Json& more = Json::object(),
@@ -168,9 +170,12 @@ TEST_F(AgentSafety, RefusesTheLastPathOnlyToAControllerThatNeedsOne) {
     ASSERT_EQ(driver->end()->code, 0);
 
     auto over_a_pipe = ready_agent();
+    const auto before = snapshot();
     ASSERT_TRUE(over_a_pipe->call("fault.apply", down_order(1, "nic1")));
     const auto last = over_a_pipe->call("fault.apply", down_order(2, "nic0"));
     EXPECT_TRUE(last) << last.error().to_line();
+    EXPECT_EQ(over_a_pipe->end()->code, 0) << "a route over both NICs comes back after both";
+    expect_as_before(before, 0);
 }
 
 TEST_F(AgentSafety, UnknownNicsAndThoseOfOtherNamespacesAreBadInput) {
@@ -216,7 +221,7 @@ TEST_F(AgentSafety, HaltFileEndsARunAndKeepsOthersFromStarting) {
     auto driver = ready_agent();
     ASSERT_TRUE(driver->call("fault.apply", cap_order(1, "nic0")));
     ASSERT_TRUE(driver->call("fault.confirm", {{"id", 1}}));
-    std::ofstream(halt_file(state_folder_of(folder_))) << "smoke in aisle 3\n";
+    std::ofstream(halt_file(state_folder())) << "smoke in aisle 3\n";
     const auto bye = driver->wait_for("bye", kPatience);
     ASSERT_TRUE(bye);
     EXPECT_EQ(bye->at("reason"), "halted: smoke in aisle 3");
@@ -227,7 +232,7 @@ TEST_F(AgentSafety, HaltFileEndsARunAndKeepsOthersFromStarting) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind(), ErrorKind::kRefused);
     EXPECT_THAT(refused.error().message(), HasSubstr("smoke in aisle 3"));
-    ASSERT_TRUE(remove_halt_file(state_folder_of(folder_)).value());
+    ASSERT_TRUE(remove_halt_file(state_folder()).value());
     EXPECT_TRUE(agent()->init("run", kLongLease));
 }
 
