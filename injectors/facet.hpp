@@ -31,6 +31,8 @@ struct FacetContext {
     const FaultTarget& target;
     const std::string& owner;          ///< "railbreak RUN", for tags
     Nanoseconds lease_end_boottime{0}; ///< kernel-side deadlines
+    /// plan() only: the entries of all open faults of this keeper, whatever their target.
+    std::span<const JournalEntry* const> open_entries{};
 };
 
 /// Names and values of a read-back, unit in the name ("send_rate_bits_per_s").

@@ -11,6 +11,7 @@
 #include "injectors/link_state.hpp"
 #include "injectors/netlink.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/shared_routes.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
@@ -80,6 +81,26 @@ Result<void> go_to_mtu(HostOps& ops, const DeviceIdentity& device, const LinkSta
                : set;
 }
 
+Result<LinkState> decode_link(std::string_view bytes);
+
+/// Other NICs may be down already, and with them hops of routes that this NIC shares with them.
+void complete(LinkState& state, const FacetContext& context) {
+    const DeviceIdentity& device = context.target.device;
+    for (const JournalEntry* entry : context.open_entries) {
+        const DeviceIdentity& other = entry->target.device;
+        if (entry->target.kind != TargetKind::kNic || other.netns_inode != device.netns_inode) {
+            continue;
+        }
+        for (const FormerPart& part : entry->former) {
+            const auto known =
+                part.facet == FacetKind::kLink ? decode_link(part.state) : Result<LinkState>(LinkState());
+            if (known) {
+                complete_shared_routes(state.routes, device.ifindex, known->routes);
+            }
+        }
+    }
+}
+
 class Link final : public FacetOf<LinkState> {
 public:
     FacetKind kind() const override { return FacetKind::kLink; }
@@ -106,7 +127,11 @@ protected:
                 return tl::unexpected(fits.error());
             }
         }
-        return snapshot_link(ops, found->front());
+        auto state = snapshot_link(ops, found->front());
+        if (state) {
+            complete(*state, context);
+        }
+        return state;
     }
 
     Result<void> make(HostOps& ops, const FacetContext& context, const LinkState& former,
@@ -206,24 +231,26 @@ protected:
         return out.take();
     }
 
-    Result<LinkState> decode(std::string_view bytes) const override {
-        Decoder in(bytes);
-        LinkState former;
-        former.flags = in.get<std::uint32_t>();
-        former.mtu = in.get<std::uint32_t>();
-        former.addresses = in.get_strings();
-        former.routes = in.get_strings();
-        former.neighbours = in.get_strings();
-        for (auto left = in.get<std::uint32_t>(); left > 0 && in.ok(); --left) {
-            std::string name = in.get_string();
-            former.settings.emplace_back(std::move(name), in.get_string());
-        }
-        if (!in.finished()) {
-            return fail(ErrorKind::kInput, "the former state of a link is damaged");
-        }
-        return former;
-    }
+    Result<LinkState> decode(std::string_view bytes) const override { return decode_link(bytes); }
 };
+
+Result<LinkState> decode_link(std::string_view bytes) {
+    Decoder in(bytes);
+    LinkState former;
+    former.flags = in.get<std::uint32_t>();
+    former.mtu = in.get<std::uint32_t>();
+    former.addresses = in.get_strings();
+    former.routes = in.get_strings();
+    former.neighbours = in.get_strings();
+    for (auto left = in.get<std::uint32_t>(); left > 0 && in.ok(); --left) {
+        std::string name = in.get_string();
+        former.settings.emplace_back(std::move(name), in.get_string());
+    }
+    if (!in.finished()) {
+        return fail(ErrorKind::kInput, "the former state of a link is damaged");
+    }
+    return former;
+}
 
 } // namespace
 

@@ -127,6 +127,12 @@ Result<void> FaultKeeper::Impl::check_company(const Held& fault) const {
 /// Former state of every facet that the fault touches. A fault that joins others on its target takes it over from them,
 /// since what it would read now is their work; those whose undo failed count too.
 Result<void> FaultKeeper::Impl::plan_facets(Held& fault) {
+    std::vector<const JournalEntry*> entries;
+    for (const auto& each : faults_) {
+        entries.push_back(&each->entry);
+    }
+    FacetContext context = context_of(fault.entry);
+    context.open_entries = entries;
     for (const FacetKind kind : facets_of(fault.request)) {
         const FormerPart* known = nullptr;
         for (const auto& each : faults_) {
@@ -141,7 +147,7 @@ Result<void> FaultKeeper::Impl::plan_facets(Held& fault) {
             fault.entry.former.push_back(*known);
             continue;
         }
-        auto former = facet(kind).plan(ops_, context_of(fault.entry), fault.request);
+        auto former = facet(kind).plan(ops_, context, fault.request);
         if (!former) {
             return tl::unexpected(former.error());
         }

@@ -13,7 +13,9 @@
 #include <net/if.h>
 #include <netlink/attr.h>
 
+#include "injectors/message_parts.hpp"
 #include "injectors/netlink.hpp"
+#include "injectors/shared_routes.hpp"
 
 namespace railbreak::injectors {
 
@@ -23,88 +25,6 @@ namespace {
 constexpr unsigned kHopIdentity = RTNH_F_ONLINK | RTNH_F_PERVASIVE;
 constexpr std::uint32_t kVolatileAddressFlags =
     IFA_F_TENTATIVE | IFA_F_DADFAILED | IFA_F_OPTIMISTIC | IFA_F_STABLE_PRIVACY;
-
-/// A netlink message taken apart: its fixed headers and its attributes.
-struct Parts {
-    std::string head;
-    std::vector<std::pair<int, std::string>> attributes;
-};
-
-std::size_t family_header_size(int type) {
-    switch (type) {
-    case RTM_NEWADDR: return sizeof(ifaddrmsg);
-    case RTM_NEWROUTE: return sizeof(rtmsg);
-    case RTM_NEWNEIGH: return sizeof(ndmsg);
-    default: return 0; // foreign enum: RTM_* of the kernel
-    }
-}
-
-nlmsghdr head_of(std::string_view message) {
-    nlmsghdr header{};
-    std::memcpy(&header, message.data(), std::min(message.size(), sizeof header));
-    return header;
-}
-
-template <class Header> Header family_header(std::string_view message) {
-    Header header{};
-    if (message.size() >= NLMSG_HDRLEN + sizeof header) {
-        std::memcpy(&header, message.data() + NLMSG_HDRLEN, sizeof header);
-    }
-    return header;
-}
-
-Parts take_apart(std::string_view message) {
-    Parts parts;
-    const std::size_t start = NLMSG_HDRLEN + NLMSG_ALIGN(family_header_size(head_of(message).nlmsg_type));
-    parts.head = std::string(message.substr(0, start));
-    if (message.size() <= start) {
-        return parts;
-    }
-    int left = static_cast<int>(message.size() - start);
-    for (auto* a = reinterpret_cast<const nlattr*>(message.data() + start); nla_ok(a, left); a = nla_next(a, &left)) {
-        parts.attributes.emplace_back(
-            nla_type(a), std::string(static_cast<const char*>(nla_data(a)), static_cast<std::size_t>(nla_len(a))));
-    }
-    return parts;
-}
-
-std::string put_together(const Parts& parts) {
-    std::string out = parts.head;
-    for (const auto& [type, payload] : parts.attributes) {
-        nlattr header{};
-        header.nla_len = static_cast<std::uint16_t>(NLA_HDRLEN + payload.size());
-        header.nla_type = static_cast<std::uint16_t>(type);
-        out.append(reinterpret_cast<const char*>(&header), sizeof header);
-        out.append(payload);
-        out.append(NLA_ALIGN(payload.size()) - payload.size(), '\0');
-    }
-    nlmsghdr header = head_of(out);
-    header.nlmsg_len = static_cast<std::uint32_t>(out.size());
-    header.nlmsg_flags = 0;
-    header.nlmsg_seq = 0;
-    header.nlmsg_pid = 0;
-    std::memcpy(out.data(), &header, sizeof header);
-    return out;
-}
-
-const std::string* find(const Parts& parts, int type) {
-    for (const auto& [each, payload] : parts.attributes) {
-        if (each == type) {
-            return &payload;
-        }
-    }
-    return nullptr;
-}
-
-template <class Header> void set_family_header(Parts& parts, const Header& header) {
-    std::memcpy(parts.head.data() + NLMSG_HDRLEN, &header, sizeof header);
-}
-
-void drop(Parts& parts, std::initializer_list<int> types) {
-    std::erase_if(parts.attributes, [&](const auto& attribute) {
-        return std::find(types.begin(), types.end(), attribute.first) != types.end();
-    });
-}
 
 /// Leaves only the identity bits in the flags of every hop.
 void clean_hops(std::string& multipath) {
@@ -257,6 +177,11 @@ Result<void> replay_records(HostOps& ops, std::int32_t ifindex, const LinkState&
     std::vector<std::string> routes = former.routes;
     std::erase_if(routes,
                   [](const std::string& route) { return family_header<rtmsg>(route).rtm_protocol == RTPROT_KERNEL; });
+    const auto links = ops.links();
+    if (!links) {
+        return tl::unexpected(links.error());
+    }
+    std::erase_if(routes, [&](const std::string& route) { return waits_for_another(route, ifindex, *links); });
     std::stable_sort(routes.begin(), routes.end(),
                      [](const auto& a, const auto& b) { return route_rank(a) < route_rank(b); });
     auto outcome = replay_missing(ops, RecordKind::kAddresses, ifindex, former.addresses, replay_address);
@@ -416,6 +341,28 @@ Result<void> restore_link(HostOps& ops, std::int32_t ifindex, const LinkState& f
     return replay_records(ops, ifindex, former);
 }
 
+namespace {
+
+/// How many records of one kind differ.
+struct Difference {
+    std::size_t missing = 0;
+    std::size_t waiting = 0; ///< missing, and not to be had before another NIC is back
+    std::size_t added = 0;   ///< by somebody else
+};
+
+Difference compare_records(const std::vector<std::string>& was, const std::vector<std::string>& now, RecordKind kind,
+                           std::int32_t ifindex, const std::vector<LinkRecord>& links) {
+    Difference difference;
+    for (const std::string& record : missing_from(was, now)) {
+        const bool waits = kind == RecordKind::kRoutes && waits_for_another(record, ifindex, links);
+        ++(waits ? difference.waiting : difference.missing);
+    }
+    difference.added = missing_from(now, was).size();
+    return difference;
+}
+
+} // namespace
+
 Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
     std::vector<std::string> notes;
     const auto link = find_link(ops, ifindex);
@@ -444,17 +391,25 @@ Result<std::vector<std::string>> verify_link(HostOps& ops, std::int32_t ifindex,
     if (!settings->empty()) {
         differs("settings_changed", fmt::format("{}", fmt::join(*settings, " ")));
     }
+    const auto links = ops.links();
+    if (!links) {
+        return tl::unexpected(links.error());
+    }
     const auto compare = [&](RecordKind kind, std::string_view what,
                              const std::vector<std::string>& was) -> Result<void> {
         const auto now = ops.records(kind, ifindex);
         if (!now) {
             return tl::unexpected(now.error());
         }
-        if (const auto missing = missing_from(was, *now); !missing.empty()) {
-            differs(fmt::format("{}_missing", what), std::to_string(missing.size()));
+        const Difference difference = compare_records(was, *now, kind, ifindex, *links);
+        if (difference.missing != 0) {
+            differs(fmt::format("{}_missing", what), std::to_string(difference.missing));
         }
-        if (const auto added = missing_from(*now, was); !added.empty()) {
-            notes.push_back(fmt::format("{} {} more than before", added.size(), what));
+        if (difference.waiting != 0) {
+            notes.push_back(fmt::format("{} {} wait for another NIC that they go over", difference.waiting, what));
+        }
+        if (difference.added != 0) {
+            notes.push_back(fmt::format("{} {} more than before", difference.added, what));
         }
         return {};
     };
