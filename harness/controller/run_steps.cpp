@@ -1,6 +1,7 @@
 #include "harness/controller/run_steps.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -19,9 +20,11 @@ namespace {
 constexpr Nanoseconds kProbeSpan = std::chrono::milliseconds(500);
 /// A disturbance of the machine only ever lowers what a probe sees, so the best of several is what the port can do.
 constexpr int kBaselineProbes = 3;
-/// Forms of an algorithm that take at most this many per cent of the fastest one's time are tried twice: one disturbed
-/// iteration should not decide.
-constexpr int kCloseForms = 110;
+/// Every form of an algorithm is tried once; those that take at most so many per cent of the fastest one's time then
+/// once more, and the closest a third time. A disturbance and a connection that is still slow only ever add time, so
+/// the shortest of a form's tries counts.
+constexpr std::array kCloseForms{110, 105};
+
 /// What was seen best of each side of each NIC.
 void keep_best(Goodputs& best, const Goodputs& seen) {
     best.resize(seen.size());
@@ -246,14 +249,15 @@ Result<PreparedPlan> RunSteps::degraded_plan(const scenarios::AlgorithmSpec& spe
     if (plans->front().schedule == steady.schedule) {
         return plans->front(); // nothing is degraded for this algorithm, and its connections are warm
     }
-    std::vector<Nanoseconds> times(plans->size(), Nanoseconds::zero());
+    std::vector<Nanoseconds> times(plans->size(), Nanoseconds::max());
     std::int32_t tries = 0;
     collective::Lane warm_lanes = 0;
-    for (const bool again : {false, true}) {
-        const Nanoseconds close = *std::ranges::min_element(times) * kCloseForms / 100;
-        for (std::size_t i = 0; i < plans->size() && plans->size() > 1; ++i) {
+    for (std::size_t round = 0; round <= kCloseForms.size() && plans->size() > 1; ++round) {
+        const Nanoseconds close =
+            round == 0 ? Nanoseconds::max() : *std::ranges::min_element(times) * kCloseForms.at(round - 1) / 100;
+        for (std::size_t i = 0; i < plans->size(); ++i) {
             const PreparedPlan& plan = (*plans)[i];
-            if (again && times[i] > close) {
+            if (times[i] > close) {
                 continue;
             }
             context_.progress.doing(fmt::format("{}: trying {}", algorithm, plan.schedule));
@@ -264,7 +268,7 @@ Result<PreparedPlan> RunSteps::degraded_plan(const scenarios::AlgorithmSpec& spe
             if (!time) {
                 return fail(std::move(time.error()));
             }
-            times[i] = again ? (times[i] + *time) / 2 : *time;
+            times[i] = std::min(times[i], *time);
         }
     }
     const auto best = static_cast<std::size_t>(std::ranges::min_element(times) - times.begin());
