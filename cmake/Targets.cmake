@@ -30,10 +30,12 @@ endfunction()
 # Folders under tests/ whose tests also run under ThreadSanitizer; they get the label "threads".
 set(RAILBREAK_THREADED_TESTS execute launch)
 
-# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab] [TIMEOUT seconds])
+# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab] [TIMEOUT seconds] [PRIVATE_NICS])
 # Links GoogleTest with its main(); registered with CTest as a whole. The target tests_<label> builds all of a label.
+# Lab tests share the cores' time among their hosts, so each runs alone; those that only have NICs of their own in
+# private namespaces, and mostly wait for them, may run beside each other: PRIVATE_NICS.
 function(railbreak_test name)
-    cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "PRIVATE_NICS" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 120)
     endif()
@@ -48,6 +50,9 @@ function(railbreak_test name)
     target_link_libraries(${name} PRIVATE railbreak_settings ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+    if("lab" IN_LIST arg_LABELS AND NOT arg_PRIVATE_NICS)
+        set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+    endif()
     foreach(label IN LISTS arg_LABELS)
         if(NOT TARGET tests_${label})
             add_custom_target(tests_${label})

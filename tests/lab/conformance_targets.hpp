@@ -25,6 +25,7 @@ class ConformanceTargets : public InjectorLab {
 protected:
     void SetUp() override;
     void TearDown() override;
+    void make_more_nics() override;
 
     /// The request with a living victim and the folder filled in. A victim that a fault has killed is replaced.
     [[nodiscard]] FaultRequest aimed(FaultRequest request);

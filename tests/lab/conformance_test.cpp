@@ -138,7 +138,7 @@ TEST_P(Conformance, E_LeaseExpiry) {
     }
     const FaultRequest asked = request();
     const auto before = snapshot();
-    FaultKeeper keeper = open_keeper(*ops_, options("run", std::chrono::milliseconds(1500)));
+    FaultKeeper keeper = open_keeper(*ops_, options("run", std::chrono::milliseconds(2500)));
     const auto applied = keeper.apply(asked);
     ASSERT_TRUE(applied.has_value()) << applied.error().to_line();
     ASSERT_TRUE(readable(keeper.guard_fd(), kPatience));

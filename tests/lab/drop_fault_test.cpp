@@ -161,7 +161,7 @@ TEST_F(DropFault, EndsByItselfWhenAgentAndGuardAreKilled) {
     const auto before = snapshot();
     const pid_t agent = fork();
     if (agent == 0) {
-        auto keeper = FaultKeeper::open(options("run", std::chrono::seconds(3)), *ops_);
+        auto keeper = FaultKeeper::open(options("run", std::chrono::seconds(5)), *ops_);
         if (keeper && keeper->apply(blackhole(1, Direction::kBoth))) {
             kill(keeper->guard_pid(), SIGKILL);
             kill(getpid(), SIGKILL);

@@ -183,6 +183,7 @@ void InjectorBench::SetUp() {
     if (HasFatalFailure()) {
         return;
     }
+    make_more_nics();
     nic_ = index_of("nic0");
     nic1_ = index_of("nic1");
     fill_host();
@@ -330,7 +331,7 @@ void InjectorBench::settle() {
     // Link-local addresses settle by themselves; a snapshot must not fall into that.
     const Deadline deadline = Deadline::after(std::chrono::seconds(10));
     while (!deadline.passed()) {
-        if (!ops_->wait_event(Deadline::after(std::chrono::milliseconds(200))).value_or(false)) {
+        if (!ops_->wait_event(Deadline::after(std::chrono::milliseconds(100))).value_or(false)) {
             return;
         }
     }

@@ -29,6 +29,8 @@ protected:
     void SetUp() override;
     void TearDown() override;
 
+    /// For suites that need more than two: called before the host is filled with routes.
+    virtual void make_more_nics() {}
     /// Everything that a fault could change in the host namespace, one line a thing, sorted.
     [[nodiscard]] virtual std::vector<std::string> snapshot() const;
     /// Waits until the kernel has finished with new addresses by itself.

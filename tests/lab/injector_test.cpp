@@ -170,7 +170,7 @@ TEST_F(InjectorLab, AgentLearnsThatItsGuardIsDeadAndRevertsItself) {
 
 TEST_F(InjectorLab, GuardRestoresWhenTheLeaseRunsOut) {
     const auto before = snapshot();
-    FaultKeeper keeper = open_keeper(*ops_, options("run", std::chrono::milliseconds(700)));
+    FaultKeeper keeper = open_keeper(*ops_, options("run", std::chrono::milliseconds(2500)));
     ASSERT_TRUE(keeper.apply(cap(1, Direction::kBoth, mbit(50))).has_value());
     ASSERT_TRUE(keeper.apply(down(2)).has_value());
     ASSERT_TRUE(keeper.renew_lease().has_value());

@@ -53,12 +53,12 @@ std::vector<std::uint32_t> NetemFault::act(const FaultRequest& request, std::uin
     if (present) {
         EXPECT_EQ(present->netem, netem_shape(request.packets, std::nullopt));
     }
-    auto arrived = exchange(path, count, expected.value_or(0));
+    auto arrived = exchange_in_order(path, count, expected.value_or(0));
     const Deadline deadline = Deadline::after(kPatience);
     const auto missing = [&] { return arrived.size() + netem(request.direction)->dropped_packets < count; };
     while (!expected && missing() && !deadline.passed()) {
         (void)readable(path.to.get(), std::chrono::milliseconds(100));
-        const auto more = exchange(path, 0, 0);
+        const auto more = exchange_in_order(path, 0, 0);
         arrived.insert(arrived.end(), more.begin(), more.end());
     }
     const auto reverted = keeper.revert(request.id);

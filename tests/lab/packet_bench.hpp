@@ -43,6 +43,9 @@ protected:
     /// until `expected` of them are there, and looks whether there are more.
     [[nodiscard]] static std::vector<std::uint32_t> exchange(const DatagramPath& path, std::uint32_t count,
                                                              std::size_t expected);
+    /// The same in the order of arrival.
+    [[nodiscard]] static std::vector<std::uint32_t> exchange_in_order(const DatagramPath& path, std::uint32_t count,
+                                                                      std::size_t expected);
     /// What the packet program lets through of so many packets, the first being number `first` that it sees.
     [[nodiscard]] static std::vector<std::uint32_t> let_through(const PacketProgram& program, std::uint64_t first,
                                                                 std::uint32_t count);
