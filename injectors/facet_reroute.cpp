@@ -251,7 +251,7 @@ protected:
             }
         }
         if (former.via == 0) {
-            return fail(Error(ErrorKind::kInput, fmt::format("there is no network interface {}", request.via_nic))
+            return fail(Error(ErrorKind::kRefused, fmt::format("there is no network interface {}", request.via_nic))
                             .with("nic", request.via_nic));
         }
         return check_free(ops, device, *links).and_then([&] { return plan_routes(ops, device, former); }).map([&] {

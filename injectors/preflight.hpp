@@ -17,8 +17,8 @@ namespace railbreak::injectors {
 /// Finds what the request acts on and refuses what may not be touched (kRefused, with the reason). Of NICs: loopback
 /// and all that protection.hpp protects, `protected_nics` among it; `under_fault` are interfaces that a fault acts on
 /// now. The NIC that a reroute goes through counts too. Of processes: pid 1, this process and all that it descends
-/// from, kernel threads. Of folders: the file system of "/" and that of `journal_folder`. An unknown NIC, process or
-/// folder is kInput.
+/// from, kernel threads. Of folders: the file system of "/" and that of `journal_folder`. A NIC that
+/// this namespace does not have is kRefused too; an unknown process or folder is kInput.
 [[nodiscard]] Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request,
                                               std::span<const std::string> protected_nics,
                                               const std::string& journal_folder,

@@ -181,7 +181,7 @@ TEST_F(AgentSafety, RefusesTheLastPathOnlyToAControllerThatNeedsOne) {
 TEST_F(AgentSafety, UnknownNicsAndThoseOfOtherNamespacesAreBadInput) {
     auto driver = ready_agent();
     for (const char* nic : {"nic7", "peer0", ""}) {
-        expect_refused(*driver, cap_order(1, nic), "there is no network interface", ErrorKind::kInput);
+        expect_refused(*driver, cap_order(1, nic), "there is no network interface", ErrorKind::kRefused);
     }
 }
 

@@ -250,7 +250,7 @@ TEST_F(InjectorLab, RefusesANicThatMustNotBeTouched) {
     }
     const auto unknown = keeper.apply({.id = 1, .kind = FaultKind::kLinkDown, .nic = "nic7"});
     ASSERT_FALSE(unknown.has_value());
-    EXPECT_EQ(unknown.error().kind(), ErrorKind::kInput);
+    EXPECT_EQ(unknown.error().kind(), ErrorKind::kRefused);
     expect_as_before(before, 0);
     EXPECT_TRUE(keeper.close().has_value());
 }

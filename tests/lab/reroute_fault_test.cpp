@@ -205,7 +205,7 @@ TEST_F(RerouteFault, RefusesNicsThatCannotTakeOver) {
     expect_refused(reroute(1), ErrorKind::kRefused, "nic1 may not be touched: it carries the default route");
     FaultRequest unknown = reroute(1);
     unknown.via_nic = "nic7";
-    expect_refused(unknown, ErrorKind::kInput, "no network interface nic7");
+    expect_refused(unknown, ErrorKind::kRefused, "no network interface nic7");
     unknown.via_nic = "nic0";
     expect_refused(unknown, ErrorKind::kInput, "needs another NIC");
     unknown.via_nic = "lo";
