@@ -17,7 +17,8 @@ Result<const LinkRecord*> find_name(const std::vector<LinkRecord>& links, const 
     const auto found =
         std::find_if(links.begin(), links.end(), [&](const LinkRecord& each) { return each.name == name; });
     if (found == links.end()) {
-        return fail(Error(ErrorKind::kRefused, fmt::format("there is no network interface {}", name)).with("nic", name));
+        return fail(
+            Error(ErrorKind::kRefused, fmt::format("there is no network interface {}", name)).with("nic", name));
     }
     return &*found;
 }
