@@ -45,6 +45,23 @@ public:
     /// The last `limit` runs, latest first.
     [[nodiscard]] Result<std::vector<RunSummary>> list_runs(std::int32_t limit) const;
 
+    /// The runs of a scenario (and, unless empty, of one plan hash and one cluster), oldest first, at most the last
+    /// `limit` of them. Only finished ones.
+    [[nodiscard]] Result<std::vector<RunSummary>> find_runs(std::string_view scenario_name, std::string_view plan_hash,
+                                                            std::string_view cluster, std::int32_t limit) const;
+
+    /// A suite with its items: "latest", a suite id or the beginning of exactly one. kInput as load_run().
+    [[nodiscard]] Result<SuiteData> load_suite(std::string_view which) const;
+
+    /// The last `limit` suites, latest first.
+    [[nodiscard]] Result<std::vector<SuiteRow>> list_suites(std::int32_t limit) const;
+
+    /// The runs of a baseline, oldest first; kInput for an unknown tag, with the tags that there are.
+    [[nodiscard]] Result<std::vector<BaselineRow>> baseline(std::string_view tag) const;
+
+    /// All baselines by tag, then by age of their runs.
+    [[nodiscard]] Result<std::vector<BaselineRow>> list_baselines() const;
+
 private:
     struct Impl;
     explicit RunReader(std::unique_ptr<Impl> impl);

@@ -65,6 +65,19 @@ public:
     [[nodiscard]] Result<void> finish_run(std::int64_t run, std::int64_t finished_realtime_ns,
                                           const std::vector<VerdictRow>& verdicts);
 
+    /// Stores a suite with all its items in one transaction and gives its id (SuiteRow::id and SuiteItemRow::suite are
+    /// ignored).
+    [[nodiscard]] Result<std::int64_t> begin_suite(const SuiteRow& suite, const std::vector<SuiteItemRow>& items);
+    /// Stores what has become of an item (by suite and item). kInternal when there is no such item.
+    [[nodiscard]] Result<void> update_suite_item(const SuiteItemRow& item);
+    [[nodiscard]] Result<void> finish_suite(std::int64_t suite, std::int64_t finished_realtime_ns);
+
+    /// Makes the runs (RunRow::id) the baseline `tag`, in the place of what it was. kInput without runs.
+    [[nodiscard]] Result<void> set_baseline(std::string_view tag, const std::vector<std::int64_t>& runs,
+                                            std::int64_t set_realtime_ns, std::string_view note);
+    /// Forgets a tag (its runs stay). kInput for an unknown one.
+    [[nodiscard]] Result<void> drop_baseline(std::string_view tag);
+
 private:
     struct Impl;
     explicit Recorder(std::unique_ptr<Impl> impl);

@@ -35,6 +35,7 @@ struct RunRow {
     std::int64_t bytes = 0; ///< of each rank's vector
     std::string dtype;
     std::int64_t rate_bits_per_s = 0; ///< line rate of a healthy NIC
+    std::string cluster; ///< where it ran, for comparing like with like: "lab on node7", "sim"; may be empty
 
     bool operator==(const RunRow&) const = default;
 };
@@ -193,6 +194,63 @@ struct ArtefactRow {
     std::string content;
 
     bool operator==(const ArtefactRow&) const = default;
+};
+
+/// One execution of a suite: a list of scenarios with parameters.
+struct SuiteRow {
+    std::int64_t id = 0;  ///< primary key, assigned by the recorder
+    std::string suite_id; ///< sortable by time: "20260131T123456Z-nightly-3f9c"
+    std::string name;
+    std::string text;      ///< the file as read
+    std::string plan_json; ///< canonical expansion: every item with its scenario, parameters and plan hash
+    std::string plan_hash; ///< of plan_json; a suite is resumed only with the same
+    std::uint64_t seed = 0;
+    std::string backend;
+    std::string cluster; ///< as RunRow::cluster
+    std::string version;
+    std::string command_line;
+    std::string environment_json;
+    std::int64_t started_realtime_ns = 0;
+    std::int64_t finished_realtime_ns = 0; ///< 0 while it goes on, or when it was interrupted
+
+    bool operator==(const SuiteRow&) const = default;
+};
+
+/// What became of one item of a suite. Its verdict is that of its run.
+struct SuiteItemRow {
+    std::int64_t suite = 0; ///< SuiteRow::id
+    std::int32_t item = 0;  ///< index in the expansion, from 0
+    std::string name;       ///< "half-rate[host=3,fraction=1/2]#2"
+    std::string scenario_name;
+    std::string params_json = "{}"; ///< what the matrix set: {"host":"3"}
+    std::int32_t repeat = 1;        ///< 1-based
+    std::string plan_hash;          ///< of the expanded scenario
+    std::string state;              ///< "waiting", "running", "done", "skipped"
+    std::int64_t run = 0;           ///< RunRow::id of the last attempt, 0: none, or it was pruned
+    std::int32_t attempts = 0;
+    std::string reason; ///< why it was skipped, or refused before a run began
+
+    bool operator==(const SuiteItemRow&) const = default;
+};
+
+/// One run that stands for "how it should be" under a tag. A tag has one or more runs.
+struct BaselineRow {
+    std::string tag;
+    std::int64_t run = 0; ///< RunRow::id
+    std::string run_id;   ///< of that run; filled in when read
+    std::int64_t set_realtime_ns = 0;
+    std::string note;
+
+    bool operator==(const BaselineRow&) const = default;
+};
+
+/// A suite with its items in order.
+struct SuiteData {
+    SuiteRow suite;
+    std::vector<SuiteItemRow> items;
+    std::vector<std::string> run_ids;  ///< of each item's run, empty where there is none
+    std::vector<std::string> verdicts; ///< of each item's run ("pass", ...), empty where there is none
+    std::vector<std::string> reasons;  ///< the run's, or the item's own
 };
 
 /// Everything of one run.
