@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/output_file.hpp"
 #include "harness/planner/chrome_trace.hpp"
 #include "harness/planner/gantt_svg.hpp"
 #include "harness/planner/msccl_xml.hpp"
-#include "harness/planner/output_file.hpp"
 #include "harness/planner/schedule_json.hpp"
 
 namespace railbreak::planner {

@@ -1,4 +1,4 @@
-#include "harness/planner/output_file.hpp"
+#include "base/output_file.hpp"
 
 #include <array>
 #include <cerrno>
@@ -15,7 +15,7 @@
 
 #include "base/fd.hpp"
 
-namespace railbreak::planner {
+namespace railbreak {
 
 namespace {
 
@@ -123,4 +123,4 @@ Result<void> write_file(const std::filesystem::path& path, const std::function<R
     return write_to(device.get(), path, write);
 }
 
-} // namespace railbreak::planner
+} // namespace railbreak

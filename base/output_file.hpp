@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 
-namespace railbreak::planner {
+namespace railbreak {
 
 /// Calls `write` with a stream and puts what it wrote into `path`, replacing a file that is there: it is written beside
 /// it under another name, brought to disk, then renamed, so that a reader never sees a part and a failure leaves the
@@ -16,4 +16,4 @@ namespace railbreak::planner {
 [[nodiscard]] Result<void> write_file(const std::filesystem::path& path,
                                       const std::function<Result<void>(std::ostream&)>& write);
 
-} // namespace railbreak::planner
+} // namespace railbreak

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "harness/planner/output_file.hpp"
+#include "base/output_file.hpp"
 
-namespace railbreak::planner::test {
+namespace railbreak::test {
 
 namespace {
 
@@ -108,4 +108,4 @@ TEST_F(OutputFile, ADeviceIsWrittenToAndStays) {
     EXPECT_NE(full.error().message().find("/dev/full: No space left"), std::string::npos) << full.error().message();
 }
 
-} // namespace railbreak::planner::test
+} // namespace railbreak::test

@@ -1,0 +1,75 @@
+#include "reports/format.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "reports/json.hpp"
+#include "reports/table.hpp"
+#include "scenarios/suggest.hpp"
+
+namespace railbreak::reports {
+
+using record::RunData;
+
+namespace {
+
+constexpr std::array kFormats{
+    Format{"text", ".txt", "text/plain", "tables for a terminal",
+           [](const RunData& data) -> Result<std::string> { return run_table(data); }},
+    Format{"json", ".json", "application/json", "everything, for programs",
+           [](const RunData& data) -> Result<std::string> { return run_json(data); }},
+};
+
+} // namespace
+
+std::span<const Format> formats() {
+    return kFormats;
+}
+
+Result<const Format*> find_format(std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const Format& format : kFormats) {
+        if (format.name == name) {
+            return &format;
+        }
+        names.push_back(format.name);
+    }
+    const std::string_view near = scenarios::nearest(name, names);
+    return fail(
+        Error(ErrorKind::kUsage, fmt::format("there is no report format \"{}\"", name))
+            .advise(fmt::format("{}the formats are: {}", near.empty() ? "" : fmt::format("did you mean {}? ", near),
+                                scenarios::join(names))));
+}
+
+Result<std::vector<const Format*>> find_formats(std::span<const std::string> names) {
+    std::vector<const Format*> found;
+    for (const std::string& name : names) {
+        const Result<const Format*> format = find_format(name);
+        if (!format) {
+            return tl::unexpected(format.error());
+        }
+        if (std::find(found.begin(), found.end(), *format) == found.end()) {
+            found.push_back(*format);
+        }
+    }
+    return found;
+}
+
+std::string file_name(const Format& format, const RunData& data) {
+    std::string name = data.run.run_id;
+    const auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+               c == '-';
+    };
+    std::replace_if(
+        name.begin(), name.end(), [&](char c) { return !plain(c); }, '_');
+    if (name.empty() || name.front() == '.') {
+        name.insert(0, "run_");
+    }
+    name.resize(std::min<std::size_t>(name.size(), 200)); // file systems take 255
+    return name + std::string(format.suffix);
+}
+
+} // namespace railbreak::reports
