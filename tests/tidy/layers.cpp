@@ -39,7 +39,7 @@ const std::vector<Layer>& layers() {
         {"harness/cli",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
           "harness/launch", "harness/planner", "harness/agent", "harness/controller", "harness/simulate", "reports"}},
-        {"reports", {"base", "scenarios", "harness/record"}},
+        {"reports", {"base", "scenarios", "harness/record", "harness/analyse"}},
         {"tests",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
           "harness/launch", "harness/planner", "harness/agent", "harness/controller", "harness/simulate", "harness/cli",
