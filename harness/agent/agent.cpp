@@ -21,6 +21,7 @@
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "harness/agent/fault_service.hpp"
+#include "harness/agent/host_survey.hpp"
 #include "harness/agent/rank_process.hpp"
 #include "harness/agent/safeguard.hpp"
 #include "harness/launch/line_channel.hpp"
@@ -263,6 +264,11 @@ void Agent::on_request(const RpcMessage& request) {
     } else if (method == "shutdown") {
         reply(id, Json::object());
         leave("shutdown");
+    } else if (method == "survey") {
+        const auto look = [](const SurveyOrder& order) { return survey_this_host(order); };
+        reply(id, survey_order_from_json(request.params).and_then(look).map([](const HostSurvey& host) {
+            return to_json(host);
+        }));
     } else if (method == "start_ranks") {
         reply(id, start_ranks(request.params));
     } else if (method == "end_ranks") {

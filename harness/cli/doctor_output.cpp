@@ -1,32 +1,24 @@
 #include "harness/cli/doctor_output.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <net/if.h>
-#include <nlohmann/json.hpp>
-#include <sys/capability.h>
 
 namespace railbreak::cli {
 
 namespace {
 
+using controller::HostAnswer;
 using injectors::KernelFeature;
 using injectors::SurveyedKind;
 using injectors::SurveyedNic;
 using injectors::hardware::Availability;
 using injectors::hardware::HardwareMechanism;
-
-constexpr std::array<std::pair<cap_value_t, const char*>, 6> kCapabilities{{{CAP_NET_ADMIN, "cap_net_admin"},
-                                                                            {CAP_NET_RAW, "cap_net_raw"},
-                                                                            {CAP_SYS_ADMIN, "cap_sys_admin"},
-                                                                            {CAP_BPF, "cap_bpf"},
-                                                                            {CAP_KILL, "cap_kill"},
-                                                                            {CAP_SYS_PTRACE, "cap_sys_ptrace"}}};
+using launch::Json;
 
 std::string link_words(const injectors::LinkRecord& link) {
     return fmt::format("{}, {}, MTU {}{}", link.kind.empty() ? "hardware" : link.kind,
@@ -83,41 +75,129 @@ void add_hardware(std::string& text, const std::vector<HardwareMechanism>& mecha
     }
 }
 
-nlohmann::json to_json(const SurveyedKind& kind) {
-    return {{"kind", to_string(kind.kind)}, {"possible", kind.reason.empty()},
-            {"mechanism", kind.mechanism},  {"realism", kind.realism},
-            {"data_path", kind.data_path},  {"proven", injectors::proof_of(kind.kind)},
-            {"reason", kind.reason}};
+/// Words for a terminal or a log: what hosts say about themselves may hold anything.
+std::string printable(std::string text) {
+    std::ranges::replace_if(
+        text, [](unsigned char letter) { return (letter < ' ' && letter != '\n') || letter == 0x7f; }, '?');
+    return text;
 }
 
-nlohmann::json to_json(const std::vector<SurveyedKind>& kinds) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const SurveyedKind& kind : kinds) {
-        list.push_back(to_json(kind));
+std::string dump(const Json& json) {
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void forget_macs(agent::HostSurvey& host) {
+    for (SurveyedNic& nic : host.survey.nics) {
+        nic.link.mac.clear();
     }
-    return list;
 }
 
-} // namespace
-
-std::vector<std::string> effective_network_capabilities() {
-    std::vector<std::string> names;
-    const std::unique_ptr<_cap_struct, int (*)(void*)> own(cap_get_proc(), cap_free);
-    for (const auto& [capability, name] : kCapabilities) {
-        cap_flag_value_t value = CAP_CLEAR;
-        if (own && cap_get_flag(own.get(), capability, CAP_EFFECTIVE, &value) == 0 && value == CAP_SET) {
-            names.emplace_back(name);
+/// Hosts that differ in nothing but their names and MACs, in the order of the first of each group.
+std::vector<std::vector<const HostAnswer*>> same_answers(const std::vector<HostAnswer>& answers) {
+    std::vector<std::pair<std::string, std::vector<const HostAnswer*>>> groups;
+    for (const HostAnswer& answer : answers) {
+        if (!answer.survey) {
+            continue;
         }
+        agent::HostSurvey host = *answer.survey;
+        host.host.clear();
+        forget_macs(host);
+        const std::string key = dump(to_json(host));
+        const auto same = std::ranges::find(groups, key, &decltype(groups)::value_type::first);
+        (same != groups.end() ? *same : groups.emplace_back(key, std::vector<const HostAnswer*>()))
+            .second.push_back(&answer);
+    }
+    std::vector<std::vector<const HostAnswer*>> found;
+    for (auto& group : groups) {
+        found.push_back(std::move(group.second));
+    }
+    return found;
+}
+
+std::vector<std::string> names_of(const std::vector<const HostAnswer*>& group) {
+    std::vector<std::string> names;
+    for (const HostAnswer* answer : group) {
+        names.push_back(answer->name);
     }
     return names;
 }
 
-std::string doctor_text(const DoctorReport& report) {
-    const DoctorHost& host = report.host;
-    std::string text = fmt::format("{}: {}, uid {}, {}\n", host.name, host.kernel, host.uid,
+/// As --hosts takes them: "demo:h0", "demo:h1" are "demo:h0,h1".
+std::string join_hosts(const std::vector<std::string>& names) {
+    std::string text;
+    std::string last_lab;
+    for (const std::string& name : names) {
+        const std::size_t colon = name.find(':');
+        const std::string lab = colon == std::string::npos ? "" : name.substr(0, colon);
+        if (!lab.empty() && lab == last_lab) {
+            text += "," + name.substr(colon + 1);
+        } else {
+            text += (text.empty() ? "" : " ") + name;
+        }
+        last_lab = lab;
+    }
+    return text;
+}
+
+/// What is the same on several targets of several hosts.
+struct FitLine {
+    std::string words; ///< mechanism or reason
+    bool possible = false;
+    std::string targets;
+    std::vector<std::string> hosts;
+};
+
+void add_to(std::vector<FitLine>& lines, FitLine line, const std::string& host) {
+    auto same = std::ranges::find_if(lines, [&](const FitLine& each) {
+        return each.words == line.words && each.possible == line.possible && each.targets == line.targets;
+    });
+    same = same != lines.end() ? same : lines.insert(lines.end(), std::move(line));
+    same->hosts.push_back(host);
+}
+
+/// One line per different answer of a host.
+std::vector<FitLine> lines_of(const HostFit& host) {
+    std::vector<FitLine> lines;
+    for (const TargetFit& target : host.targets) {
+        const bool possible = target.reason.empty();
+        const std::string& words = possible ? target.mechanism : target.reason;
+        const auto same = std::ranges::find_if(
+            lines, [&](const FitLine& each) { return each.words == words && each.possible == possible; });
+        if (same != lines.end()) {
+            same->targets += ", " + target.target;
+        } else {
+            lines.push_back({words, possible, target.target, {}});
+        }
+    }
+    return lines;
+}
+
+Json to_json(const ScenarioFit& fit) {
+    Json kinds = Json::array();
+    for (const KindFit& kind : fit.kinds) {
+        Json hosts = Json::array();
+        for (const HostFit& host : kind.hosts) {
+            Json targets = Json::array();
+            for (const TargetFit& target : host.targets) {
+                targets.push_back({{"target", target.target},
+                                   {"possible", target.reason.empty()},
+                                   {"mechanism", target.mechanism},
+                                   {"reason", target.reason}});
+            }
+            hosts.push_back({{"host", host.host}, {"possible", host.possible()}, {"targets", std::move(targets)}});
+        }
+        kinds.push_back({{"kind", kind.kind}, {"possible", kind.possible()}, {"hosts", std::move(hosts)}});
+    }
+    return {{"name", fit.scenario}, {"possible", fit.possible()}, {"kinds", std::move(kinds)}};
+}
+
+} // namespace
+
+std::string doctor_text(const agent::HostSurvey& host) {
+    std::string text = fmt::format("{}: {}, uid {}, {}\n", host.host, host.kernel, host.uid,
                                    host.capabilities.empty() ? "no capability that matters here"
                                                              : fmt::format("{}", fmt::join(host.capabilities, " ")));
-    const injectors::Survey& survey = report.survey;
+    const injectors::Survey& survey = host.survey;
     text += "kernel\n";
     if (!survey.features_missing.empty()) {
         text += fmt::format("    not tried: {}\n", survey.features_missing);
@@ -139,52 +219,78 @@ std::string doctor_text(const DoctorReport& report) {
     add_kinds(text, survey.processes);
     text += "file systems\n";
     add_kinds(text, survey.folders);
-    add_hardware(text, report.hardware);
-    return text;
+    add_hardware(text, host.hardware);
+    return printable(std::move(text));
 }
 
-std::string doctor_json(const DoctorReport& report) {
-    nlohmann::json nics = nlohmann::json::array();
-    for (const SurveyedNic& nic : report.survey.nics) {
-        nics.push_back({{"name", nic.link.name},
-                        {"kind", nic.link.kind},
-                        {"mac", nic.link.mac},
-                        {"mtu_bytes", nic.link.mtu},
-                        {"up", (nic.link.flags & IFF_UP) != 0},
-                        {"carrier", (nic.link.flags & IFF_RUNNING) != 0},
-                        {"faults", to_json(nic.kinds)}});
+std::string hosts_text(const std::vector<HostAnswer>& answers) {
+    std::string text;
+    for (const std::vector<const HostAnswer*>& group : same_answers(answers)) {
+        agent::HostSurvey host = *group.front()->survey;
+        host.host = join_hosts(names_of(group));
+        if (group.size() > 1) {
+            host.host += fmt::format(" (the same on all {})", group.size());
+            forget_macs(host);
+        }
+        text += (text.empty() ? "" : "\n") + doctor_text(host);
     }
-    nlohmann::json features = nlohmann::json::object();
-    for (const KernelFeature feature : injectors::kKernelFeatures) {
-        const std::string& missing = report.survey.features.missing(feature);
-        features[std::string(to_string(feature))] = {{"present", missing.empty()}, {"missing", missing}};
+    const std::string unanswered = unanswered_text(answers);
+    return text + (text.empty() || unanswered.empty() ? "" : "\n") + unanswered;
+}
+
+std::string unanswered_text(const std::vector<HostAnswer>& answers) {
+    std::string text;
+    for (const HostAnswer& answer : answers) {
+        if (!answer.survey) {
+            text += fmt::format("{}: {}\n", answer.name, answer.survey.error().to_line());
+        }
     }
-    nlohmann::json hardware = nlohmann::json::array();
-    for (const HardwareMechanism& each : report.hardware) {
-        hardware.push_back({{"name", each.name},
-                            {"faults", each.kinds},
-                            {"acts_on", each.acts_on},
-                            {"device", each.device},
-                            {"availability", to_string(each.availability)},
-                            {"proven", each.proven_how},
-                            {"missing", each.missing},
-                            {"how_to_get", each.how_to_get}});
+    return printable(std::move(text));
+}
+
+std::string fit_text(const ScenarioFit& fit) {
+    std::string text = fmt::format("{}\n", fit.scenario);
+    for (const KindFit& kind : fit.kinds) {
+        text += fmt::format("{}\n", kind.kind);
+        std::vector<FitLine> lines;
+        for (const HostFit& host : kind.hosts) {
+            for (FitLine& line : lines_of(host)) {
+                add_to(lines, std::move(line), host.host);
+            }
+        }
+        for (const FitLine& line : lines) {
+            fmt::format_to(std::back_inserter(text), "    {:4} {} on {}: {}\n", line.possible ? "yes" : "no",
+                           join_hosts(line.hosts), line.targets, line.words);
+        }
     }
-    const nlohmann::json json{
-        {"schema", "railbreak-doctor"},
-        {"version", 1},
-        {"host", report.host.name},
-        {"kernel", report.host.kernel},
-        {"uid", report.host.uid},
-        {"capabilities", report.host.capabilities},
-        {"kernel_not_tried", report.survey.features_missing},
-        {"kernel_features", features},
-        {"nics", nics},
-        {"processes", to_json(report.survey.processes)},
-        {"file_systems", to_json(report.survey.folders)},
-        {"hardware", hardware},
-    };
-    return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return printable(std::move(text));
+}
+
+std::string doctor_json(const agent::HostSurvey& host, const std::optional<ScenarioFit>& fit) {
+    Json json = to_json(host);
+    if (fit) {
+        json["scenario"] = to_json(*fit);
+    }
+    return dump(json);
+}
+
+std::string hosts_json(const std::vector<HostAnswer>& answers, const std::optional<ScenarioFit>& fit) {
+    Json hosts = Json::array();
+    for (const HostAnswer& answer : answers) {
+        hosts.push_back({{"name", answer.name},
+                         {"answered", answer.survey.has_value()},
+                         {"survey", answer.survey ? to_json(*answer.survey) : Json()},
+                         {"error", answer.survey ? Json() : launch::error_to_json(answer.survey.error())}});
+    }
+    Json groups = Json::array();
+    for (const std::vector<const HostAnswer*>& group : same_answers(answers)) {
+        groups.push_back(names_of(group));
+    }
+    return dump({{"schema", "railbreak-doctor-hosts"},
+                 {"version", 1},
+                 {"hosts", std::move(hosts)},
+                 {"groups", std::move(groups)},
+                 {"scenario", fit ? to_json(*fit) : Json()}});
 }
 
 } // namespace railbreak::cli

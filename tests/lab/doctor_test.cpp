@@ -1,9 +1,11 @@
 // `railbreak doctor` in a lab's host, beside a default route, and without any privilege: different answers, each true.
+// And the hosts of a lab all at once.
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "harness/controller/survey_hosts.hpp"
 #include "tests/lab/support/railbreak_process.hpp"
 
 namespace railbreak::tests {
@@ -36,6 +38,22 @@ protected:
         }
         ADD_FAILURE() << "no answer for " << kind << " on " << nic;
         return json{{"possible", false}, {"mechanism", ""}, {"reason", ""}};
+    }
+
+    /// Builds the lab "doctored"; false, after a skip, where there can be none.
+    [[nodiscard]] bool bring_up(const std::string& hosts) {
+        const Finished up = run_railbreak(home(), {"lab", "up", "doctored", "--hosts", hosts});
+        if (up.status.code == 3) {
+            return false;
+        }
+        EXPECT_EQ(up.status.code, 0) << up.err;
+        return up.status.code == 0;
+    }
+    void take_down() { EXPECT_EQ(run_railbreak(home(), {"lab", "down", "doctored"}).status.code, 0); }
+    [[nodiscard]] Finished ask_hosts(const std::string& hosts, const std::vector<std::string>& more = {}) {
+        std::vector<std::string> arguments{"--json", "doctor", "--hosts", hosts};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_railbreak(home(), arguments);
     }
 
     TemporaryFolder folder_;
@@ -76,6 +94,115 @@ TEST_F(Doctor, ChangesNothing) {
     const json second = ask_in_lab();
     EXPECT_EQ(run_railbreak(home(), {"lab", "down", "doctored"}).status.code, 0);
     EXPECT_EQ(first, second);
+}
+
+TEST_F(Doctor, AsksHostsAllAtOnceAndGroupsThoseThatAnswerTheSame) {
+    if (!bring_up("3")) {
+        GTEST_SKIP() << "no lab here";
+    }
+    const json alone = ask_in_lab();
+    EXPECT_EQ(run_railbreak(home(),
+                            {"lab", "exec", "doctored", "h1", "--", "/sbin/ip", "link", "set", "rail0", "mtu", "1400"})
+                  .status.code,
+              0);
+    const Finished asked = ask_hosts("doctored");
+    const Finished everywhere = ask_hosts("all");
+    const Finished two = ask_hosts("doctored:h2,h0");
+    const Finished text = run_railbreak(home(), {"doctor", "--hosts", "doctored"});
+    take_down();
+    ASSERT_EQ(asked.status.code, 0) << asked.err;
+    const json report = json::parse(asked.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << asked.out;
+    EXPECT_EQ(report.at("schema"), "railbreak-doctor-hosts");
+    EXPECT_EQ(report.at("groups"), json::parse(R"([["doctored:h0", "doctored:h2"], ["doctored:h1"]])"));
+    ASSERT_EQ(report.at("hosts").size(), 3U);
+    EXPECT_EQ(report.at("hosts").at(0).at("survey"), alone); // over an agent as when asked itself
+    EXPECT_EQ(report.at("hosts").at(1).at("survey").at("nics").at(0).at("mtu_bytes"), 1400);
+    EXPECT_EQ(asked.out, everywhere.out);
+    EXPECT_EQ(json::parse(two.out, nullptr, false).at("groups"), json::parse(R"([["doctored:h2", "doctored:h0"]])"));
+    EXPECT_THAT(text.out, HasSubstr("doctored:h0,h2 (the same on all 2): "));
+    EXPECT_THAT(text.out, HasSubstr("\ndoctored:h1: "));
+}
+
+TEST_F(Doctor, NamesTheLabsAndHostsThatThereAre) {
+    const Finished none = ask_hosts("all");
+    EXPECT_EQ(none.status.code, 64);
+    EXPECT_THAT(none.err, HasSubstr("no lab is up; make one with: railbreak lab up NAME"));
+    if (!bring_up("2")) {
+        GTEST_SKIP() << "no lab here";
+    }
+    const Finished lab = ask_hosts("doctor");
+    const Finished host = ask_hosts("doctored:h0,h7");
+    const Finished nameless = ask_hosts("doctored:");
+    take_down();
+    EXPECT_EQ(lab.status.code, 64);
+    EXPECT_THAT(lab.err, HasSubstr("there is no lab doctor up; labs that are up: doctored"));
+    EXPECT_EQ(host.status.code, 64);
+    EXPECT_THAT(host.err, HasSubstr("the lab doctored has no host \"h7\"; its hosts are h0, h1"));
+    EXPECT_EQ(nameless.status.code, 64);
+}
+
+TEST_F(Doctor, SaysWhichHostsGiveNoAnswerAndWhatTheOthersSay) {
+    if (!bring_up("2")) {
+        GTEST_SKIP() << "no lab here";
+    }
+    const auto over = [&](const std::string& host) {
+        return std::vector<std::string>{"/usr/bin/env",
+                                        "RAILBREAK_STATE_DIR=" + (home() / "state").string(),
+                                        RAILBREAK_BINARY,
+                                        "lab",
+                                        "exec",
+                                        "doctored",
+                                        host,
+                                        "--",
+                                        RAILBREAK_BINARY,
+                                        "agent",
+                                        "--stdio"};
+    };
+    const auto answers = controller::survey_hosts({{"there", over("h1")},
+                                                   {"silent", {"/usr/bin/sleep", "100"}},
+                                                   {"nowhere", {"/no/such/program"}},
+                                                   {"refused", over("h9")}},
+                                                  {}, std::chrono::seconds(6));
+    const Finished late = ask_hosts("doctored", {"--timeout", "1us"});
+    take_down();
+    ASSERT_TRUE(answers.has_value()) << answers.error().to_line();
+    ASSERT_EQ(answers->size(), 4U);
+    ASSERT_TRUE(answers->at(0).survey.has_value()) << answers->at(0).survey.error().to_line();
+    EXPECT_EQ(answers->at(0).survey->survey.nics.size(), 1U);
+    ASSERT_FALSE(answers->at(1).survey.has_value());
+    EXPECT_EQ(answers->at(1).survey.error().message(), "no answer within 6 s");
+    ASSERT_FALSE(answers->at(2).survey.has_value());
+    ASSERT_FALSE(answers->at(3).survey.has_value());
+    EXPECT_THAT(answers->at(3).survey.error().to_line(), HasSubstr("the lab doctored has no host h9"));
+    EXPECT_EQ(late.status.code, 4);
+    EXPECT_THAT(late.err, HasSubstr("2 of 2 hosts gave no answer: doctored:h0, doctored:h1"));
+    const json report = json::parse(late.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << late.out;
+    EXPECT_FALSE(report.at("hosts").at(0).at("answered"));
+    EXPECT_EQ(report.at("hosts").at(0).at("error").at("message"), "no answer within 1 us");
+}
+
+TEST_F(Doctor, SaysWhichHostsCanMakeAScenariosKindsOfFault) {
+    if (!bring_up("2")) {
+        GTEST_SKIP() << "no lab here";
+    }
+    const std::filesystem::path catalog = std::filesystem::path(RAILBREAK_SOURCE) / "scenarios" / "catalog";
+    const Finished flap = ask_hosts("doctored", {"--scenario", catalog / "flap.yaml"});
+    const Finished late = ask_hosts("doctored", {"--scenario", catalog / "late-rank.yaml", "--protect", "rail0"});
+    const Finished guarded = ask_hosts("doctored", {"--scenario", catalog / "flap.yaml", "--protect", "rail0"});
+    take_down();
+    EXPECT_EQ(flap.status.code, 0) << flap.err;
+    EXPECT_EQ(late.status.code, 0) << late.err; // a protected NIC keeps no rank from being late
+    EXPECT_EQ(guarded.status.code, 3);
+    EXPECT_THAT(guarded.err, HasSubstr("flap cannot be made on every host"));
+    const json report = json::parse(guarded.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << guarded.out;
+    const json kind = report.at("scenario").at("kinds").at(0);
+    EXPECT_EQ(kind.at("kind"), "flap");
+    EXPECT_EQ(kind.at("hosts").at(1).at("host"), "doctored:h1");
+    EXPECT_FALSE(kind.at("hosts").at(1).at("possible"));
+    EXPECT_THAT(kind.at("hosts").at(1).at("targets").at(0).at("reason").get<std::string>(), HasSubstr("rail0"));
 }
 
 TEST_F(Doctor, TellsAUserWithoutPrivilegesWhy) {

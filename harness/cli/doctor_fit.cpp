@@ -1,0 +1,80 @@
+#include "harness/cli/doctor_fit.hpp"
+
+#include <algorithm>
+
+namespace railbreak::cli {
+
+namespace {
+
+using controller::HostAnswer;
+using injectors::SurveyedKind;
+using scenarios::FaultKind;
+
+/// What the injectors call the kind; a flapping link is a link that is taken down several times.
+std::string_view injected_as(FaultKind kind) {
+    return to_string(kind == FaultKind::kFlap ? FaultKind::kLinkDown : kind);
+}
+
+void add_target(HostFit& fit, FaultKind kind, const std::string& target, const std::vector<SurveyedKind>& kinds) {
+    const auto found = std::ranges::find_if(
+        kinds, [&](const SurveyedKind& each) { return injectors::to_string(each.kind) == injected_as(kind); });
+    fit.targets.push_back(found == kinds.end() ? TargetFit{target, "", "the host does not know this kind of fault"}
+                                               : TargetFit{target, found->mechanism, found->reason});
+}
+
+HostFit fit_host(FaultKind kind, const HostAnswer& answer) {
+    const injectors::Survey& survey = answer.survey->survey;
+    HostFit fit{answer.name, {}};
+    switch (target_kind(kind)) {
+    case scenarios::TargetKind::kNic:
+        for (const injectors::SurveyedNic& nic : survey.nics) {
+            add_target(fit, kind, nic.link.name, nic.kinds);
+        }
+        if (survey.nics.empty()) {
+            fit.targets.push_back({"any NIC", "", "the host has no NIC but loopback"});
+        }
+        break;
+    case scenarios::TargetKind::kRank:
+        if (kind == FaultKind::kLate) { // what a rank does to itself needs no injector
+            fit.targets.push_back({"a rank", "the rank waits on a timer before it begins", ""});
+        } else {
+            add_target(fit, kind, "a rank", survey.processes);
+        }
+        break;
+    case scenarios::TargetKind::kRecorder: add_target(fit, kind, "the folder", survey.folders); break;
+    }
+    return fit;
+}
+
+} // namespace
+
+bool HostFit::possible() const {
+    return std::ranges::any_of(targets, [](const TargetFit& target) { return target.reason.empty(); });
+}
+
+bool KindFit::possible() const {
+    return !hosts.empty() && std::ranges::all_of(hosts, &HostFit::possible);
+}
+
+bool ScenarioFit::possible() const {
+    return std::ranges::all_of(kinds, &KindFit::possible);
+}
+
+ScenarioFit fit_scenario(const scenarios::Scenario& scenario, const std::vector<HostAnswer>& answers) {
+    ScenarioFit fit{scenario.name, {}};
+    for (const scenarios::FaultSpec& fault : scenario.faults) {
+        const std::string name(to_string(fault.kind));
+        if (std::ranges::find(fit.kinds, name, &KindFit::kind) != fit.kinds.end()) {
+            continue;
+        }
+        KindFit& kind = fit.kinds.emplace_back(KindFit{name, {}});
+        for (const HostAnswer& answer : answers) {
+            if (answer.survey) {
+                kind.hosts.push_back(fit_host(fault.kind, answer));
+            }
+        }
+    }
+    return fit;
+}
+
+} // namespace railbreak::cli
