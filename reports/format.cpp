@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "reports/json.hpp"
+#include "reports/junit.hpp"
+#include "reports/openmetrics.hpp"
 #include "reports/table.hpp"
 #include "scenarios/suggest.hpp"
 
@@ -20,6 +22,10 @@ constexpr std::array kFormats{
            [](const RunData& data) -> Result<std::string> { return run_table(data); }},
     Format{"json", ".json", "application/json", "everything, for programs",
            [](const RunData& data) -> Result<std::string> { return run_json(data); }},
+    Format{"junit", ".junit.xml", "application/xml", "test results for CI systems",
+           [](const RunData& data) -> Result<std::string> { return run_junit(data); }},
+    Format{"openmetrics", ".prom", "application/openmetrics-text", "gauges for node_exporter's textfile collector",
+           [](const RunData& data) -> Result<std::string> { return run_openmetrics(data); }},
 };
 
 } // namespace

@@ -1,8 +1,13 @@
 #include "tests/unit/reports/report_fixture.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <utility>
+
+#include <gtest/gtest.h>
 
 #include "tests/unit/record/run_fixture.hpp"
 
@@ -135,6 +140,45 @@ RunData unfinished_run() {
     return data;
 }
 
+RunData hostile_run() {
+    constexpr std::string_view kScenario = "<script>alert(1)</script>";
+    constexpr std::string_view kAlgorithm = "opt`cc`|<i>&\"\n\x1b[31m\xFF\\";
+    constexpr std::string_view kHost = "h\"0\" \xF0\x9F\x98\x80 'x' \xE2\x80\xAEgpj";
+    constexpr std::string_view kFault = "half]]>|\t--><!-- \xC0\x80";
+    RunData data = bad_run();
+    data.run.scenario_name = kScenario;
+    data.run.run_id = "../../20260131T123456Z-<script>";
+    data.run.command_line = "railbreak run '<script>alert(1)</script>.yaml' ```\n| rm";
+    data.run.environment_json = "{\"NCCL_\\\"X\\\"\":\"<b>\\u0007|\",\"cpu\":{\"a\":[1,2]}}";
+    for (auto& host : data.hosts) {
+        host.name = std::string(kHost) + std::to_string(host.host);
+    }
+    for (auto& nic : data.nics) {
+        nic.name = "rail|`0`<br>";
+    }
+    const auto rename = [&](std::string& name) { name = name == "optcc" ? std::string(kAlgorithm) : name; };
+    for (auto& row : data.iterations) {
+        rename(row.algorithm);
+        row.schedule += "<&>";
+    }
+    for (auto& row : data.bounds) {
+        rename(row.algorithm);
+    }
+    for (auto& row : data.injections) {
+        rename(row.algorithm);
+        row.name = kFault;
+        row.params_json = "{broken";
+    }
+    for (auto& row : data.verdicts) {
+        if (row.scope == "fault") {
+            row.subject = std::string(kFault) + "/" + std::string(kAlgorithm);
+        }
+        row.reason += " <b>\xED\xA0\x80</b> | `x` [a](b) *c* _d_";
+    }
+    data.events.push_back({1, data.events.front().at + 1, "error", std::string(kHost), "broken", "\x07 a\r\nb", "{"});
+    return data;
+}
+
 std::vector<record::RunSummary> summaries() {
     const record::RunRow run = record::fixture_run().run;
     const record::RunSummary good{run.run_id,
@@ -159,6 +203,17 @@ std::vector<record::RunSummary> summaries() {
     running.verdict = "";
     running.reason = "";
     return {good, bad, running};
+}
+
+void expect_golden(const std::string& name, const std::string& text) {
+    const std::string path = std::string(RAILBREAK_SOURCE_DIR) + "/tests/golden/reports/" + name;
+    if (std::getenv("RAILBREAK_UPDATE_GOLDEN") != nullptr) {
+        std::ofstream(path) << text;
+    }
+    std::ifstream file(path);
+    std::stringstream golden;
+    golden << file.rdbuf();
+    EXPECT_EQ(text, golden.str()) << "differs from " << path << " (RAILBREAK_UPDATE_GOLDEN=1 writes it anew)";
 }
 
 } // namespace railbreak::reports

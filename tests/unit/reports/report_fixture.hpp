@@ -1,6 +1,7 @@
-// Runs with verdicts, for the tests of reports.
+// Runs with verdicts, for the tests of reports, and the files that their reports are compared with.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "harness/record/reader.hpp"
@@ -14,7 +15,13 @@ namespace railbreak::reports {
 [[nodiscard]] record::RunData bad_run();
 /// A run whose controller died before the first iteration.
 [[nodiscard]] record::RunData unfinished_run();
+/// A bad run whose names hold what a file of some format could take for its own: tags, quotes, pipes, backticks, line
+/// breaks, a terminal escape, text that turns around, emoji, bytes that are not UTF-8.
+[[nodiscard]] record::RunData hostile_run();
 /// One summary of each kind.
 [[nodiscard]] std::vector<record::RunSummary> summaries();
+
+/// Expects the text to be the file tests/golden/reports/<name>; with RAILBREAK_UPDATE_GOLDEN set, writes it instead.
+void expect_golden(const std::string& name, const std::string& text);
 
 } // namespace railbreak::reports

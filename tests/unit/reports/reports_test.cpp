@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -19,18 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// Compares with the file tests/golden/reports/<name>; with RAILBREAK_UPDATE_GOLDEN set, writes it instead.
-void expect_golden(const std::string& name, const std::string& text) {
-    const std::string path = std::string(RAILBREAK_SOURCE_DIR) + "/tests/golden/reports/" + name;
-    if (std::getenv("RAILBREAK_UPDATE_GOLDEN") != nullptr) {
-        std::ofstream(path) << text;
-    }
-    std::ifstream file(path);
-    std::stringstream golden;
-    golden << file.rdbuf();
-    EXPECT_EQ(text, golden.str()) << "differs from " << path << " (RAILBREAK_UPDATE_GOLDEN=1 writes it anew)";
-}
 
 void expect_plain(const std::string& text) {
     std::istringstream lines(text);
