@@ -44,7 +44,6 @@ void judge_expectations(const record::RunData& data, const scenarios::Plan& plan
                         const std::vector<record::PhaseStatistics>& statistics, std::vector<record::VerdictRow>& rows);
 /// An expected outcome of one algorithm.
 [[nodiscard]] record::VerdictRow judge_outcome(const record::RunData& data, const scenarios::Plan& plan,
-                                               const scenarios::Expectation& expectation,
-                                               const std::string& algorithm);
+                                               const scenarios::Expectation& expectation, const std::string& algorithm);
 
 } // namespace railbreak::analyse
