@@ -71,6 +71,13 @@ std::string environment_json() {
         .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+/// The lab as a cluster of its own on each machine: only runs of one are compared with each other.
+std::string cluster_name() {
+    utsname system{};
+    ::uname(&system);
+    return fmt::format("lab on {}", system.nodename);
+}
+
 /// The scenario without its faults and without what only makes sense with them.
 scenarios::Scenario without_faults(scenarios::Scenario scenario) {
     scenario.faults.clear();
@@ -97,6 +104,7 @@ Result<Run> begin_run(const scenarios::Scenario& scenario, const RunOptions& opt
         }
     }
     const std::string environment = environment_json(); // before the user id becomes that of a namespace's root
+    const std::string cluster = cluster_name();
     if (Result<void> allowed = lab::become_namespace_root(); !allowed) {
         return fail(std::move(allowed.error()));
     }
@@ -121,6 +129,7 @@ Result<Run> begin_run(const scenarios::Scenario& scenario, const RunOptions& opt
     row.plan_hash = plan->hash;
     row.seed = options.seed;
     row.backend = "lab";
+    row.cluster = cluster;
     row.version = fmt::format("{} {}", build.version, build.commit);
     row.command_line = options.command_line;
     row.environment_json = environment;

@@ -148,13 +148,6 @@ std::string enter_wal(SQLite::Database& database, std::chrono::milliseconds lock
     }
 }
 
-template <class T> Result<T> flatten(Result<Result<T>>&& nested) {
-    if (!nested) {
-        return tl::unexpected(std::move(nested).error());
-    }
-    return std::move(*nested);
-}
-
 } // namespace
 
 Result<std::unique_ptr<SQLite::Database>> open_for_writing(const fs::path& path, std::chrono::milliseconds lock_wait) {

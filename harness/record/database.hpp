@@ -39,6 +39,14 @@ template <class Action> auto guarded(const std::filesystem::path& path, std::str
     }
 }
 
+/// The inner Result of an action under guarded() that can fail by itself.
+template <class T> Result<T> flatten(Result<Result<T>>&& nested) {
+    if (!nested) {
+        return tl::unexpected(std::move(nested).error());
+    }
+    return std::move(*nested);
+}
+
 /// Opens for writing: makes missing folders and the file, checks that a file that is there is ours and not newer,
 /// applies missing migrations, sets WAL, synchronous=FULL and foreign_keys.
 [[nodiscard]] Result<std::unique_ptr<SQLite::Database>> open_for_writing(const std::filesystem::path& path,
@@ -62,6 +70,14 @@ inline void bind_one(SQLite::Statement& statement, int index, const std::string&
     statement.bind(index, value);
 }
 inline void bind_one(SQLite::Statement& statement, int index, const std::optional<double>& value) {
+    if (value) {
+        statement.bind(index, *value);
+    } else {
+        statement.bind(index);
+    }
+}
+
+inline void bind_one(SQLite::Statement& statement, int index, const std::optional<std::int64_t>& value) {
     if (value) {
         statement.bind(index, *value);
     } else {

@@ -38,11 +38,12 @@ public:
     RunReader& operator=(RunReader&&) noexcept;
     ~RunReader();
 
-    /// Everything of one run, as of one moment. `which` is "latest" (started last), a run id, or the beginning of
-    /// exactly one run id. kInput for an unknown or ambiguous name, with the runs that there are.
+    /// Everything of one run, as of one moment. `which` is "latest" (recorded last, whatever the clock said), a run id,
+    /// or the beginning of exactly one run id. kInput for an unknown or ambiguous name, with the runs that there are.
     [[nodiscard]] Result<RunData> load_run(std::string_view which) const;
 
-    /// The last `limit` runs, latest first.
+    /// The last `limit` runs, latest first. The order of all lists is that of recording: a clock that was set back does
+    /// not turn it round.
     [[nodiscard]] Result<std::vector<RunSummary>> list_runs(std::int32_t limit) const;
 
     /// The runs of a scenario (and, unless empty, of one plan hash and one cluster), oldest first, at most the last

@@ -2,31 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "harness/record/database.hpp"
+#include "harness/record/controller_mark.hpp"
+#include "harness/record/recorder_impl.hpp"
 
 namespace railbreak::record {
-
-struct Recorder::Impl {
-    std::filesystem::path path;
-    std::unique_ptr<SQLite::Database> database;
-};
-
-namespace {
-
-// All writes begin as IMMEDIATE: a transaction that reads first and writes later can fail at once instead of waiting.
-template <class Action> auto in_transaction(SQLite::Database& database, Action action) -> decltype(action()) {
-    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-    if constexpr (std::is_void_v<decltype(action())>) {
-        action();
-        transaction.commit();
-    } else {
-        auto result = action();
-        transaction.commit();
-        return result;
-    }
-}
-
-} // namespace
 
 Recorder::Recorder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Recorder::Recorder(Recorder&&) noexcept = default;
@@ -50,11 +29,12 @@ Result<std::int64_t> Recorder::begin_run(const RunRow& run) {
         return execute(*impl_->database,
                        "INSERT INTO runs(run_id, scenario_name, scenario_text, plan_json, plan_hash, seed, backend, "
                        "version, command_line, environment_json, started_realtime_ns, finished_realtime_ns, hosts, "
-                       "bytes, dtype, rate_bits_per_s) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                       "bytes, dtype, rate_bits_per_s, cluster, controller) "
+                       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                        run.run_id, run.scenario_name, run.scenario_text, run.plan_json, run.plan_hash,
                        std::to_string(run.seed), run.backend, run.version, run.command_line, run.environment_json,
                        run.started_realtime_ns, run.finished_realtime_ns, run.hosts, run.bytes, run.dtype,
-                       run.rate_bits_per_s);
+                       run.rate_bits_per_s, run.cluster, this_controller());
     });
 }
 

@@ -269,7 +269,97 @@ FROM injections j JOIN runs r ON r.id = j.run
 ORDER BY r.started_realtime_ns, j.id;
 )sql";
 
-constexpr std::array<std::string_view, kSchemaVersion> kMigrations{kTables, kEveryKindOfFault};
+// Evidence over many runs: suites, baselines, where a run ran and whether its controller lives. A baseline protects its
+// runs from deletion; an item of a suite outlives its run. The indexes are what lists and comparisons walk over; the
+// one by scenario holds every column that they select by, since a run's own row has its scenario and plan in between.
+constexpr std::string_view kManyRuns = R"sql(
+ALTER TABLE runs ADD COLUMN cluster TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN controller TEXT NOT NULL DEFAULT '';
+UPDATE runs SET cluster = 'sim' WHERE backend = 'sim';
+CREATE INDEX runs_by_scenario ON runs(scenario_name, plan_hash, cluster, finished_realtime_ns);
+
+CREATE TABLE suites(
+    id INTEGER PRIMARY KEY,
+    suite_id TEXT NOT NULL UNIQUE CHECK(suite_id <> ''),
+    name TEXT NOT NULL,
+    text TEXT NOT NULL,
+    plan_json TEXT NOT NULL,
+    plan_hash TEXT NOT NULL,
+    seed TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    cluster TEXT NOT NULL,
+    version TEXT NOT NULL,
+    command_line TEXT NOT NULL,
+    environment_json TEXT NOT NULL,
+    started_realtime_ns INTEGER NOT NULL,
+    finished_realtime_ns INTEGER NOT NULL,
+    controller TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE suite_items(
+    suite INTEGER NOT NULL REFERENCES suites(id) ON DELETE CASCADE,
+    item INTEGER NOT NULL CHECK(item >= 0),
+    name TEXT NOT NULL,
+    scenario_name TEXT NOT NULL,
+    params_json TEXT NOT NULL,
+    repeat INTEGER NOT NULL,
+    plan_hash TEXT NOT NULL,
+    state TEXT NOT NULL CHECK(state IN ('waiting', 'running', 'done', 'skipped')),
+    run INTEGER REFERENCES runs(id) ON DELETE SET NULL,
+    attempts INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY(suite, item)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX suite_items_by_run ON suite_items(run);
+
+CREATE TABLE baselines(
+    tag TEXT NOT NULL CHECK(tag <> ''),
+    run INTEGER NOT NULL REFERENCES runs(id) ON DELETE RESTRICT,
+    set_realtime_ns INTEGER NOT NULL,
+    note TEXT NOT NULL,
+    PRIMARY KEY(tag, run)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX baselines_by_run ON baselines(run);
+
+DROP VIEW v_runs;
+CREATE VIEW v_runs AS
+SELECT r.run_id, r.scenario_name AS scenario, r.backend, r.cluster, r.hosts, r.bytes, r.dtype, r.seed, r.plan_hash,
+       strftime('%Y-%m-%dT%H:%M:%SZ', r.started_realtime_ns / 1000000000, 'unixepoch') AS started,
+       CASE r.finished_realtime_ns WHEN 0 THEN NULL
+            ELSE round((r.finished_realtime_ns - r.started_realtime_ns) / 1e9, 3) END AS took_s,
+       coalesce(v.verdict, 'unfinished') AS verdict, coalesce(v.reason, '') AS reason
+FROM runs r LEFT JOIN verdicts v ON v.run = r.id AND v.scope = 'run'
+ORDER BY r.id DESC;
+
+CREATE VIEW v_suites AS
+SELECT s.suite_id, s.name, s.backend, s.cluster, s.seed, s.plan_hash,
+       strftime('%Y-%m-%dT%H:%M:%SZ', s.started_realtime_ns / 1000000000, 'unixepoch') AS started,
+       CASE s.finished_realtime_ns WHEN 0 THEN NULL
+            ELSE round((s.finished_realtime_ns - s.started_realtime_ns) / 1e9, 3) END AS took_s,
+       (SELECT count(*) FROM suite_items i WHERE i.suite = s.id) AS items,
+       (SELECT count(*) FROM suite_items i WHERE i.suite = s.id AND i.state = 'done') AS done,
+       (SELECT count(*) FROM suite_items i JOIN verdicts v ON v.run = i.run AND v.scope = 'run' AND v.verdict = 'pass'
+        WHERE i.suite = s.id) AS passed
+FROM suites s
+ORDER BY s.id DESC;
+
+CREATE VIEW v_suite_items AS
+SELECT s.suite_id, i.item, i.name, i.scenario_name AS scenario, i.params_json AS params, i.repeat, i.state, i.attempts,
+       r.run_id, v.verdict, CASE i.reason WHEN '' THEN coalesce(v.reason, '') ELSE i.reason END AS reason
+FROM suite_items i JOIN suites s ON s.id = i.suite
+LEFT JOIN runs r ON r.id = i.run
+LEFT JOIN verdicts v ON v.run = i.run AND v.scope = 'run'
+ORDER BY s.id, i.item;
+
+CREATE VIEW v_baselines AS
+SELECT b.tag, r.run_id, r.scenario_name AS scenario, r.plan_hash, r.cluster, v.verdict,
+       strftime('%Y-%m-%dT%H:%M:%SZ', b.set_realtime_ns / 1000000000, 'unixepoch') AS "set", b.note
+FROM baselines b JOIN runs r ON r.id = b.run
+LEFT JOIN verdicts v ON v.run = b.run AND v.scope = 'run'
+ORDER BY b.tag, b.run;
+)sql";
+
+constexpr std::array<std::string_view, kSchemaVersion> kMigrations{kTables, kEveryKindOfFault, kManyRuns};
 
 } // namespace
 

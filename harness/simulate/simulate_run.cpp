@@ -67,6 +67,7 @@ Result<Run> begin(const scenarios::Scenario& scenario, const SimulateOptions& op
     row.plan_hash = plan->hash;
     row.seed = options.seed;
     row.backend = record::kSimulatedBackend;
+    row.cluster = record::kSimulatedBackend;
     row.version = fmt::format("{} {}", build.version, build.commit);
     row.command_line = options.command_line;
     row.environment_json = environment_json(options);

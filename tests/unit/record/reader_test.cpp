@@ -80,6 +80,43 @@ TEST_F(RunReaderTest, ListsTheLastRunsFirst) {
     EXPECT_EQ(runs->at(1).teardown_problem, "h3 is capped");
 }
 
+TEST_F(RunReaderTest, FindsTheFinishedRunsOfOneKindOldestFirst) {
+    auto recorder = Recorder::open(path_);
+    ASSERT_TRUE(recorder.has_value());
+    RunRow run = fixture_run().run;
+    const auto add = [&](const char* name, const char* scenario, const char* hash, const char* cluster, bool finished) {
+        run.run_id = name;
+        run.scenario_name = scenario;
+        run.plan_hash = hash;
+        run.cluster = cluster;
+        run.started_realtime_ns -= 1'000'000'000; // the clock goes backwards
+        run.finished_realtime_ns = finished ? run.started_realtime_ns + 5 : 0;
+        ASSERT_TRUE(recorder->begin_run(run).has_value());
+    };
+    add("a1", "a", "h", "x", true);
+    add("a2", "a", "h", "y", true);
+    add("b1", "b", "h", "x", true);
+    add("a3", "a", "i", "x", true);
+    add("a4", "a", "h", "x", false);
+    add("a5", "a", "h", "x", true);
+    const auto found = [&](const char* scenario, const char* hash, const char* cluster, int limit) {
+        std::string names;
+        const auto runs = reader().find_runs(scenario, hash, cluster, limit);
+        EXPECT_TRUE(runs.has_value());
+        for (const RunSummary& summary : *runs) {
+            names += summary.run_id + " ";
+        }
+        return names;
+    };
+    EXPECT_EQ(found("a", "", "", 9), "a1 a2 a3 a5 ");
+    EXPECT_EQ(found("a", "h", "", 9), "a1 a2 a5 ");
+    EXPECT_EQ(found("a", "h", "x", 9), "a1 a5 ");
+    EXPECT_EQ(found("a", "", "x", 2), "a3 a5 ");
+    EXPECT_EQ(found("nobody", "", "", 9), "");
+    EXPECT_EQ(reader().load_run("latest")->run.run_id, "a5");
+    EXPECT_EQ(reader().list_runs(2)->at(1).run_id, "a4");
+}
+
 TEST_F(RunReaderTest, ReadsWhileARunIsBeingRecorded) {
     auto recorder = Recorder::open(path_);
     ASSERT_TRUE(recorder.has_value());

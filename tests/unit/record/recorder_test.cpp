@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/clock.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/schema.hpp"
+#include "tests/unit/record/plain_sql.hpp"
 #include "tests/unit/record/run_fixture.hpp"
 #include "tests/unit/record/store_run.hpp"
 #include "tests/unit/record/temporary_folder.hpp"
@@ -20,26 +22,6 @@ namespace railbreak::record {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Runs plain SQL over the C interface, so that tests see the file as another program does.
-std::string sql(const std::filesystem::path& path, const std::string& statement) {
-    sqlite3* database = nullptr;
-    std::string text;
-    EXPECT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
-    char* error = nullptr;
-    const auto append = [](void* out, int n, char** values, char**) {
-        for (int i = 0; i < n; ++i) {
-            *static_cast<std::string*>(out) += std::string(i == 0 ? "" : "|") + (values[i] != nullptr ? values[i] : "");
-        }
-        *static_cast<std::string*>(out) += "\n";
-        return 0;
-    };
-    EXPECT_EQ(sqlite3_exec(database, statement.c_str(), append, &text, &error), SQLITE_OK)
-        << statement << ": " << (error != nullptr ? error : "");
-    sqlite3_free(error);
-    sqlite3_close(database);
-    return text;
-}
 
 Recorder opened(const std::filesystem::path& path) {
     auto recorder = Recorder::open(path);
@@ -84,37 +66,60 @@ TEST(Recorder, SetsWhatProtectsTheData) {
         EXPECT_EQ(sql(path, "PRAGMA journal_mode"), "wal\n");
     }
     EXPECT_EQ(sql(path, "PRAGMA application_id"), "1380010316\n");
-    EXPECT_EQ(sql(path, "PRAGMA user_version"), "2\n");
+    EXPECT_EQ(sql(path, "PRAGMA user_version"), "3\n");
     EXPECT_EQ(sql(path, "SELECT count(*) FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND "
                         "name NOT LIKE 'sqlite%' AND NOT strict"),
               "0\n");
 }
 
-// A run as the first schema held it.
-void make_first_version(const std::filesystem::path& path) {
-    sql(path, std::string(migration_to(1)) +
-                  "INSERT INTO runs VALUES(1,'r','s','','{}','h','1','lab','v','','{}',1,0,2,4,'float32',8);"
-                  "INSERT INTO injections VALUES(1,1,0,'f','cap','ring',1,0,'both',9,1,2,3,4,5,'m','port','p','{}',7,8,"
-                  "'');"
-                  "PRAGMA application_id = 1380010316; PRAGMA user_version = 1;");
+// A run as an older schema held it, made by the migrations up to it.
+void make_version(const std::filesystem::path& path, std::int32_t version) {
+    std::string script;
+    for (std::int32_t step = 1; step <= version; ++step) {
+        script += migration_to(step);
+    }
+    sql(path, script + fmt::format("INSERT INTO runs(id, run_id, scenario_name, scenario_text, plan_json, plan_hash, "
+                                   "seed, backend, version, command_line, environment_json, started_realtime_ns, "
+                                   "finished_realtime_ns, hosts, bytes, dtype, rate_bits_per_s) "
+                                   "VALUES(1,'r','s','','{{}}','h','1','sim','v','','{{}}',1,2,2,4,'float32',8);"
+                                   "INSERT INTO injections(id, run, fault, name, kind, algorithm, host, nic, "
+                                   "direction, wanted_rate_bits_per_s, ordered_at, applied_at, observed_at, "
+                                   "reverted_at, restored_at, mechanism, realism, data_path, observation_json, "
+                                   "measured_send_bits_per_s, measured_receive_bits_per_s, error) "
+                                   "VALUES(1,1,0,'f','cap','ring',1,0,'both',9,1,2,3,4,5,'m','port','p','{{}}',7,8,'');"
+                                   "PRAGMA application_id = 1380010316; PRAGMA user_version = {};",
+                                   version));
 }
 
-TEST(Recorder, ReadsAndLiftsTheFirstSchema) {
-    const TemporaryFolder folder;
-    const auto path = folder / "runs.db";
-    make_first_version(path);
-    for (const char* version : {"1\n", "2\n"}) {
-        const auto data = RunReader::open_readonly(path)->load_run("latest");
-        ASSERT_TRUE(data.has_value()) << data.error().to_line();
-        ASSERT_EQ(data->injections.size(), 1U);
-        EXPECT_EQ(data->injections[0].measured_receive_bits_per_s, 8);
-        EXPECT_EQ(data->injections[0].rank, -1);
-        EXPECT_EQ(data->injections[0].params_json, "{}");
-        EXPECT_EQ(data->injections[0].collateral_json, "[]");
-        EXPECT_EQ(sql(path, "PRAGMA user_version"), version);
-        opened(path); // lifts it
+TEST(Recorder, ReadsOlderSchemasAsTheyAreAndLiftsThem) {
+    for (const std::int32_t version : {1, 2}) {
+        const TemporaryFolder folder;
+        const auto path = folder / "runs.db";
+        make_version(path, version);
+        for (const bool lifted : {false, true}) {
+            const auto reader = RunReader::open_readonly(path);
+            ASSERT_TRUE(reader.has_value()) << reader.error().to_line();
+            const auto data = reader->load_run("latest");
+            ASSERT_TRUE(data.has_value()) << data.error().to_line();
+            EXPECT_EQ(data->run.cluster, lifted ? "sim" : "");
+            ASSERT_EQ(data->injections.size(), 1U);
+            EXPECT_EQ(data->injections[0].measured_receive_bits_per_s, 8);
+            EXPECT_EQ(data->injections[0].rank, -1);
+            EXPECT_EQ(data->injections[0].params_json, "{}");
+            EXPECT_EQ(data->injections[0].collateral_json, "[]");
+            EXPECT_EQ(reader->list_runs(10)->size(), 1U);
+            EXPECT_EQ(reader->find_runs("s", "h", "", 10)->size(), 1U);
+            EXPECT_EQ(reader->find_runs("s", "h", "sim", 10)->size(), lifted ? 1U : 0U);
+            EXPECT_TRUE(reader->list_suites(10)->empty());
+            EXPECT_TRUE(reader->list_baselines()->empty());
+            EXPECT_THAT(reader->load_suite("latest").error().to_line(), HasSubstr("no suite in it yet"));
+            EXPECT_THAT(reader->baseline("t").error().to_line(), HasSubstr("no baseline \"t\""));
+            EXPECT_EQ(sql(path, "PRAGMA user_version"), fmt::format("{}\n", lifted ? kSchemaVersion : version));
+            opened(path); // lifts it
+        }
+        EXPECT_EQ(sql(path, "SELECT name, nic, rank FROM v_injections"), "f|0|\n");
+        EXPECT_EQ(sql(path, "PRAGMA integrity_check; PRAGMA foreign_key_check"), "ok\n");
     }
-    EXPECT_EQ(sql(path, "SELECT name, nic, rank FROM v_injections"), "f|0|\n");
 }
 
 TEST(Recorder, MakesMissingFoldersAndKeepsEarlierRuns) {

@@ -36,6 +36,7 @@ RunRow make_run() {
     run.plan_hash = "0123456789abcdef0123456789abcdef";
     run.seed = 18'446'744'073'709'551'615ULL; // the largest there is
     run.backend = "lab";
+    run.cluster = "lab on node7";
     run.version = "0.1.0 (abcdef0)";
     run.command_line = "railbreak run half-rate-nic.yaml";
     run.environment_json = R"({"compiler":"GNU 12.2.0","cpu":"Example CPU","kernel":"6.1.0"})";
