@@ -42,6 +42,21 @@ std::string subject_of(const record::InjectionRow& injection) {
     return injection.algorithm.empty() ? injection.name : fmt::format("{}/{}", injection.name, injection.algorithm);
 }
 
+std::string place_of(const RunData& data, const record::InjectionRow& row) {
+    const auto host = std::find_if(data.hosts.begin(), data.hosts.end(),
+                                   [&](const record::HostRow& h) { return h.host == row.host; });
+    const auto nic = std::find_if(data.nics.begin(), data.nics.end(),
+                                  [&](const record::NicRow& n) { return n.host == row.host && n.nic == row.nic; });
+    const std::string host_name = host != data.hosts.end() ? host->name : fmt::format("host {}", row.host);
+    if (row.rank >= 0) {
+        return fmt::format("rank {} of {}", row.rank, host_name);
+    }
+    if (row.nic < 0) {
+        return fmt::format("the run's database, from {}", host_name);
+    }
+    return fmt::format("{} {}", host_name, nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
+}
+
 std::optional<Spread> spread_of(const std::vector<std::int64_t>& values) {
     std::vector<double> positive;
     for (const std::int64_t value : values) {

@@ -22,6 +22,9 @@ namespace railbreak::reports {
 /// The subject of an injection in the verdicts: "half/ring".
 [[nodiscard]] std::string subject_of(const record::InjectionRow& injection);
 
+/// Where an injection acts: "h3 rail0", "rank 5 of h2", "the run's database, from h0".
+[[nodiscard]] std::string place_of(const record::RunData& data, const record::InjectionRow& injection);
+
 /// Smallest, middle and largest of measured values.
 struct Spread {
     std::int64_t min = 0;

@@ -7,8 +7,12 @@
 
 #include "reports/json.hpp"
 #include "reports/junit.hpp"
+#include "reports/markdown.hpp"
+#include "reports/nccl.hpp"
 #include "reports/openmetrics.hpp"
+#include "reports/superbench.hpp"
 #include "reports/table.hpp"
+#include "reports/trace.hpp"
 #include "scenarios/suggest.hpp"
 
 namespace railbreak::reports {
@@ -26,6 +30,16 @@ constexpr std::array kFormats{
            [](const RunData& data) -> Result<std::string> { return run_junit(data); }},
     Format{"openmetrics", ".prom", "application/openmetrics-text", "gauges for node_exporter's textfile collector",
            [](const RunData& data) -> Result<std::string> { return run_openmetrics(data); }},
+    Format{"trace", ".trace.json", "application/json", "a trace for chrome://tracing and Perfetto",
+           [](const RunData& data) -> Result<std::string> { return run_trace(data); }},
+    Format{"nccl", ".nccl.txt", "text/plain", "the columns of nccl-tests",
+           [](const RunData& data) -> Result<std::string> { return run_nccl_text(data); }},
+    Format{"nccl-json", ".nccl.json", "application/json", "nccl-tests' JSON, version 3",
+           [](const RunData& data) -> Result<std::string> { return run_nccl_json(data); }},
+    Format{"superbench", ".results-summary.jsonl", "application/x-ndjson", "a line a host, for SuperBench's diagnosis",
+           [](const RunData& data) -> Result<std::string> { return run_superbench(data); }},
+    Format{"markdown", ".md", "text/markdown", "a summary for the page of a CI job",
+           [](const RunData& data) -> Result<std::string> { return run_markdown(data); }},
 };
 
 } // namespace

@@ -223,21 +223,6 @@ std::string bounds_table(const RunData& data, const std::vector<PhaseStatistics>
     return rows.size() > 1 ? "\nLower bounds\n" + aligned(rows, "llrrrlll", "  ") : "";
 }
 
-std::string place_of(const RunData& data, const InjectionRow& row) {
-    const auto host = std::find_if(data.hosts.begin(), data.hosts.end(),
-                                   [&](const record::HostRow& h) { return h.host == row.host; });
-    const auto nic = std::find_if(data.nics.begin(), data.nics.end(),
-                                  [&](const record::NicRow& n) { return n.host == row.host && n.nic == row.nic; });
-    const std::string host_name = host != data.hosts.end() ? host->name : fmt::format("host {}", row.host);
-    if (row.rank >= 0) {
-        return fmt::format("rank {} of {}", row.rank, host_name);
-    }
-    if (row.nic < 0) {
-        return fmt::format("the run's database, from {}", host_name);
-    }
-    return fmt::format("{} {}", host_name, nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
-}
-
 // ", late_ns 50000000": how strong a fault is wanted, as stored; empty when that says nothing.
 std::string params_of(const InjectionRow& row) {
     std::string text;

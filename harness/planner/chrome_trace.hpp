@@ -1,6 +1,5 @@
 // A simulated schedule as a trace for chrome://tracing and ui.perfetto.dev: a process for each server, a thread for
 // each side of each lane, a complete ("X") event for each flow on the thread of its sender and on that of its receiver.
-// Format: Chrome trace event format, JSON object form.
 #pragma once
 
 #include <iosfwd>
@@ -8,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/trace_events.hpp"
 #include "collective/schedule.hpp"
 #include "collective/simulate/simulate.hpp"
 #include "harness/planner/facts.hpp"
@@ -29,16 +29,14 @@ public:
     [[nodiscard]] Result<void> end(Nanoseconds makespan, const std::optional<BoundTime>& bound);
 
 private:
-    [[nodiscard]] int thread(collective::Rank rank, collective::Lane lane, bool sending) const;
+    [[nodiscard]] TracePlace place(collective::Rank rank, collective::Lane lane, bool sending) const;
     void name_thread(collective::Rank rank, collective::Lane lane, bool sending);
     void add_side(const collective::SimulatedFlow& flow, bool sending);
-    void mark(Nanoseconds at, const std::string& name);
-    void separate();
 
     const collective::Schedule& schedule_;
     const collective::SimulationOptions& simulation_;
     std::ostream& out_;
-    bool first_ = true;
+    TraceEventWriter events_;
 };
 
 } // namespace railbreak::planner

@@ -7,10 +7,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
 #include "reports/escape.hpp"
 #include "reports/format.hpp"
+#include "reports/markdown.hpp"
 #include "tests/unit/record/run_fixture.hpp"
 #include "tests/unit/reports/report_fixture.hpp"
 
@@ -50,7 +52,7 @@ TEST(Formats, GiveTheSameBytesForTheSameRunAndThoseOfTheGoldenFiles) {
             }
             EXPECT_TRUE(text->ends_with('\n')) << format.name;
             // JSON carries the names as they are, for programs.
-            EXPECT_TRUE(*text == legible(*text) || format.media_type == "application/json")
+            EXPECT_TRUE(*text == legible(*text) || format.media_type.ends_with("json"))
                 << format.name << " of " << name << " holds bytes that a viewer may choke on";
         }
     }
@@ -226,6 +228,187 @@ TEST(OpenMetricsReport, EscapesLabelsAndLeavesOutWhatLooksAlike) {
         data.iterations.push_back(row);
     }
     EXPECT_GT(read_metrics(report_of(data, "openmetrics")).size(), before.size());
+}
+
+/// The events of a trace of some kind: "X", "b" ...
+std::vector<nlohmann::json> events_of(const nlohmann::json& trace, std::string_view kind) {
+    std::vector<nlohmann::json> events;
+    for (const nlohmann::json& event : trace.at("traceEvents")) {
+        if (event.at("ph") == kind) {
+            events.push_back(event);
+        }
+    }
+    return events;
+}
+
+TEST(TraceReport, OpensAndClosesEveryPairOnce) {
+    for (const auto& [name, data] : runs()) {
+        const auto trace = nlohmann::json::parse(report_of(data, "trace"));
+        std::map<std::pair<std::string, std::string>, double> open; // since when, by category and id
+        std::size_t closed = 0;
+        for (const nlohmann::json& event : trace.at("traceEvents")) {
+            EXPECT_GE(event.value("ts", 0.0), 0.0) << event;
+            const std::string kind = event.at("ph");
+            const std::pair<std::string, std::string> key(event.value("cat", ""), event.value("id", ""));
+            if (kind == "b") {
+                EXPECT_TRUE(open.emplace(key, event.at("ts")).second) << event;
+            } else if (kind == "e") {
+                ASSERT_TRUE(open.contains(key)) << event;
+                EXPECT_GE(event.at("ts"), open.at(key));
+                open.erase(key);
+                ++closed;
+            } else if (kind == "n") {
+                EXPECT_TRUE(open.contains(key)) << event;
+            }
+        }
+        EXPECT_TRUE(open.empty()) << name;
+        EXPECT_EQ(closed > 0, name != "unfinished") << name;
+    }
+}
+
+TEST(TraceReport, HasEveryIterationOfEveryRankAndEveryMomentOfAFault) {
+    const record::RunData data = good_run();
+    const auto trace = nlohmann::json::parse(report_of(data, "trace"));
+    EXPECT_EQ(events_of(trace, "X").size(), data.iterations.size() + data.rank_iterations.size());
+    EXPECT_EQ(events_of(trace, "C").size(), data.counters.size());
+    const auto begins = events_of(trace, "b");
+    const auto fault = std::find_if(begins.begin(), begins.end(), [](const auto& e) { return e.at("cat") == "fault"; });
+    ASSERT_NE(fault, begins.end());
+    EXPECT_EQ(fault->at("name"), "half/ring: cap on h3 rail0");
+    EXPECT_EQ(fault->at("pid"), 3) << "a process for each host";
+    const std::int64_t origin = std::stoll(trace.at("otherData").at("origin_monotonic_ns").get<std::string>());
+    EXPECT_NEAR(fault->at("ts").get<double>() * 1e3, static_cast<double>(data.injections[0].applied_at - origin), 1);
+    EXPECT_EQ(events_of(trace, "n").size(), data.injections.size()) << "each was observed";
+}
+
+TEST(TraceReport, ClosesAFaultThatWasNeverRevertedAndSaysSo) {
+    record::RunData data = good_run();
+    data.injections.resize(2);
+    data.injections[0].reverted_at = 0;
+    data.injections[0].restored_at = 0;
+    data.injections[1].applied_at = 0;
+    const std::string text = report_of(data, "trace");
+    const auto trace = nlohmann::json::parse(text);
+    EXPECT_THAT(text, HasSubstr("half/ring: cap on h3 rail0: never reverted"));
+    EXPECT_THAT(text, HasSubstr("half/optcc: cap on h3 rail0: not applied"));
+    std::vector<nlohmann::json> ends = events_of(trace, "e");
+    std::erase_if(ends, [](const auto& event) { return event.at("cat") != "fault"; });
+    ASSERT_EQ(ends.size(), 1U);
+    EXPECT_EQ(ends[0].at("args").at("reverted"), false);
+    double last = 0;
+    for (const nlohmann::json& event : events_of(trace, "X")) {
+        last = std::max(last, event.at("ts").get<double>() + event.at("dur").get<double>());
+    }
+    EXPECT_GE(ends[0].at("ts"), last) << "it acted until the run ended";
+}
+
+/// The words of the lines of a table of nccl-tests that are no comments.
+std::vector<std::vector<std::string>> read_columns(const std::string& text) {
+    std::vector<std::vector<std::string>> rows;
+    for (const std::string& line : lines_of(text)) {
+        std::istringstream in(line);
+        std::vector<std::string> row;
+        for (std::string word; in >> word;) {
+            row.push_back(word);
+        }
+        if (!line.starts_with('#')) {
+            rows.push_back(row);
+        }
+    }
+    return rows;
+}
+
+TEST(NcclReport, HasTheColumnsOfNcclTests) {
+    const std::string text = report_of(good_run(), "nccl");
+    EXPECT_THAT(text,
+                HasSubstr("\n#       size         count      type   redop    root     time   algbw   busbw  #wrong "
+                          "    time   algbw   busbw  #wrong \n"));
+    const auto rows = read_columns(text);
+    ASSERT_EQ(rows.size(), 9U) << "three algorithms in three phases";
+    EXPECT_EQ(rows[0], (std::vector<std::string>{"33554432", "8388608", "float", "sum", "-1", "N/A", "N/A", "N/A",
+                                                 "N/A", "994593", "0.0337", "0.0590", "0"}));
+    EXPECT_THAT(text, HasSubstr("\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.05"));
+    EXPECT_EQ(read_columns(report_of(bad_run(), "nccl")).at(0).at(12), "1") << "a wrong iteration";
+    for (const auto& row : read_columns(report_of(hostile_run(), "nccl"))) {
+        EXPECT_EQ(row.size(), 13U);
+    }
+    record::RunData simulated = good_run();
+    simulated.run.backend = record::kSimulatedBackend;
+    EXPECT_EQ(read_columns(report_of(simulated, "nccl")).at(0).at(12), "N/A") << "nothing was computed";
+}
+
+TEST(NcclReport, HasTheShapeOfVersion3OfTheJson) {
+    const auto json = nlohmann::json::parse(report_of(good_run(), "nccl-json"));
+    EXPECT_EQ(json.at("version"), 3);
+    EXPECT_EQ(json.at("config").at("devices").size(), 8U);
+    EXPECT_EQ(json.at("out_of_bounds").at("okay"), "true");
+    const auto& result = json.at("results").at(1);
+    EXPECT_EQ(result.at("experiment_name"), "ring degraded");
+    EXPECT_TRUE(result.at("out_of_place").is_null());
+    EXPECT_DOUBLE_EQ(result.at("in_place").at("time"), 1968320.039);
+    const auto& each = result.at("in_place_per_iter");
+    EXPECT_EQ(each.at("times_us"), (std::vector<double>{1967320.039, 1968320.039, 1969320.039}));
+    EXPECT_DOUBLE_EQ(each.at("p50_us"), 1968320.039);
+    EXPECT_NEAR(each.at("stdev_us"), 816.497, 1e-3);
+    const auto& processes = each.at("per_process_max_times_us");
+    ASSERT_EQ(processes.size(), 8U);
+    for (std::size_t i = 0; i < 3; ++i) {
+        double slowest = 0;
+        for (const auto& process : processes) {
+            slowest = std::max(slowest, process.at(i).get<double>());
+        }
+        EXPECT_NEAR(slowest, each.at("times_us").at(i), 0.001) << "as nccl-tests' own analysis checks it";
+    }
+}
+
+TEST(SuperbenchReport, HasALineForEachHost) {
+    const auto lines = lines_of(report_of(good_run(), "superbench"));
+    ASSERT_EQ(lines.size(), 8U);
+    const auto third = nlohmann::json::parse(lines[3]);
+    EXPECT_EQ(third.at("node"), "h3");
+    EXPECT_EQ(third.at("allreduce-perf/return_code"), 0);
+    EXPECT_NEAR(third.at("allreduce-perf/ring_steady_33554432_busbw"), 0.059039, 1e-6);
+    EXPECT_NEAR(third.at("allreduce-perf/optcc_degraded_33554432_time"), 1362419.096, 1e-3);
+    EXPECT_NEAR(third.at("nic-goodput/send_bw:0"), 0.05975375, 1e-8);
+    for (const auto& [key, value] : third.items()) {
+        EXPECT_TRUE(key == "node" || value.is_number()) << key;
+    }
+    EXPECT_EQ(nlohmann::json::parse(lines_of(report_of(bad_run(), "superbench"))[0]).at("allreduce-perf/return_code"),
+              5)
+        << "a fault that is not restored";
+    EXPECT_EQ(nlohmann::json::parse(report_of(unfinished_run(), "superbench")).at("allreduce-perf/return_code"), 4);
+}
+
+TEST(MarkdownReport, BeginsWithTheVerdictAndKeepsItsTablesWhole) {
+    EXPECT_TRUE(report_of(good_run(), "markdown")
+                    .starts_with("## railbreak: half-rate-nic: pass\n\n**all 5 checks passed**\n"));
+    EXPECT_TRUE(report_of(unfinished_run(), "markdown")
+                    .starts_with("## railbreak: half-rate-nic: unfinished\n\n**the run did not finish**\n"));
+    for (const auto& [name, data] : runs()) {
+        std::ptrdiff_t columns = 0;
+        for (std::string line : lines_of(report_of(data, "markdown"))) {
+            for (std::size_t at = line.find("\\"); at != std::string::npos; at = line.find("\\", at)) {
+                line.erase(at, 2); // an escaped letter
+            }
+            const auto bars = std::count(line.begin(), line.end(), '|');
+            if (!line.starts_with('|')) {
+                columns = 0;
+                continue;
+            }
+            EXPECT_EQ(line.find('<'), std::string::npos) << line;
+            EXPECT_TRUE(columns == 0 || bars == columns) << name << ": " << line;
+            columns = bars;
+        }
+    }
+}
+
+TEST(MarkdownReport, ShowsAnyTextAsItIs) {
+    EXPECT_EQ(markdown_text("a_b*c`d|e[f](g)<h>&"), "a\\_b\\*c\\`d\\|e\\[f\\](g)&lt;h&gt;&amp;");
+    EXPECT_EQ(markdown_text("see http://x @me :tada: www.x"), "see http&#58;//x &#64;me &#58;tada: www&#46;x");
+    EXPECT_EQ(markdown_text("ring: steady\n2"), "ring: steady 2");
+    record::RunData data = good_run();
+    data.run.command_line = "run ````` x";
+    EXPECT_THAT(report_of(data, "markdown"), HasSubstr("\n``````sh\nrun ````` x\n``````\n"));
 }
 
 } // namespace
