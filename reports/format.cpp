@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "reports/html/run_page.hpp"
 #include "reports/json.hpp"
 #include "reports/junit.hpp"
 #include "reports/markdown.hpp"
@@ -26,6 +27,8 @@ constexpr std::array kFormats{
            [](const RunData& data) -> Result<std::string> { return run_table(data); }},
     Format{"json", ".json", "application/json", "everything, for programs",
            [](const RunData& data) -> Result<std::string> { return run_json(data); }},
+    Format{"html", ".html", "text/html", "one page for people, opens without a network",
+           [](const RunData& data) -> Result<std::string> { return run_html(data); }},
     Format{"junit", ".junit.xml", "application/xml", "test results for CI systems",
            [](const RunData& data) -> Result<std::string> { return run_junit(data); }},
     Format{"openmetrics", ".prom", "application/openmetrics-text", "gauges for node_exporter's textfile collector",

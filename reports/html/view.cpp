@@ -1,0 +1,150 @@
+#include "reports/html/view.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "reports/facts.hpp"
+#include "reports/html/figures.hpp"
+
+namespace railbreak::reports::html {
+
+using record::InjectionRow;
+using record::IterationRow;
+using record::RunData;
+
+namespace {
+
+/// Longest text of an error beside a mark.
+constexpr std::size_t kLongestError = 300;
+
+AlgorithmView& view_named(std::vector<AlgorithmView>& all, const std::string& name) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const AlgorithmView& view) { return view.name == name; });
+    if (found != all.end()) {
+        return *found;
+    }
+    all.push_back({.name = name, .series = all.size()});
+    return all.back();
+}
+
+} // namespace
+
+View view_of(const RunData& data) {
+    View view{.data = data,
+              .origin = origin_ns(data),
+              .simulated = data.run.backend == record::kSimulatedBackend,
+              .statistics = record::phase_statistics(data)};
+    for (const IterationRow& row : data.iterations) {
+        view_named(view.algorithms, row.algorithm).iterations.push_back(&row);
+    }
+    for (const InjectionRow& row : data.injections) {
+        view_named(view.algorithms, row.algorithm).injections.push_back(&row);
+    }
+    for (AlgorithmView& algorithm : view.algorithms) {
+        std::stable_sort(algorithm.iterations.begin(), algorithm.iterations.end(),
+                         [](const auto* a, const auto* b) { return a->started_at < b->started_at; });
+        std::stable_sort(algorithm.injections.begin(), algorithm.injections.end(),
+                         [](const auto* a, const auto* b) { return a->ordered_at < b->ordered_at; });
+    }
+    return view;
+}
+
+bool is_right(const IterationRow& row) {
+    return row.error.empty() && row.correct;
+}
+
+std::string outcome_of(const IterationRow& row, bool simulated) {
+    if (!row.error.empty()) {
+        return row.error.size() > kLongestError ? row.error.substr(0, kLongestError) + " ..." : row.error;
+    }
+    return !row.correct ? "wrong result" : simulated ? "proven" : "right";
+}
+
+std::optional<Recovery> recovery_of(const View& view, const AlgorithmView& algorithm) {
+    Recovery recovery;
+    for (const InjectionRow* row : algorithm.injections) {
+        recovery.reverted_at = std::max(recovery.reverted_at, row->reverted_at);
+    }
+    const record::PhaseStatistics* steady = record::find(view.statistics, algorithm.name, "steady");
+    if (recovery.reverted_at == 0 || steady == nullptr || !steady->time_median_ns) {
+        return std::nullopt;
+    }
+    for (const IterationRow* row : algorithm.iterations) {
+        const bool normal = static_cast<double>(row->duration_ns) <= kNormalTime * *steady->time_median_ns;
+        if (row->started_at >= recovery.reverted_at && is_right(*row) && normal) {
+            recovery.iteration = row;
+            recovery.time_ns = row->started_at + row->duration_ns - recovery.reverted_at;
+            return recovery;
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<const IterationRow*> thinned(const std::vector<const IterationRow*>& all, std::size_t most) {
+    if (all.size() <= most) {
+        return all;
+    }
+    const std::size_t stride = (2 * all.size() + most - 1) / most; // two are kept of each stretch
+    std::vector<const IterationRow*> kept;
+    for (std::size_t begin = 0; begin < all.size();) {
+        std::size_t end = begin;
+        while (end < all.size() && end - begin < stride && all[end]->phase == all[begin]->phase) {
+            ++end;
+        }
+        const auto faster = [](const auto* a, const auto* b) { return a->duration_ns < b->duration_ns; };
+        const auto first = all.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto last = all.begin() + static_cast<std::ptrdiff_t>(end);
+        const auto [fastest, slowest] = std::minmax_element(first, last, faster);
+        for (auto at = first; at != last; ++at) {
+            if (at == fastest || at == slowest || !is_right(**at)) {
+                kept.push_back(*at);
+            }
+        }
+        begin = end;
+    }
+    return kept;
+}
+
+std::string thinning_note(std::size_t shown, std::size_t all) {
+    return shown == all
+               ? ""
+               : fmt::format(" {} of {} iterations are shown: of neighbours in a phase the fastest and the "
+                             "slowest, and all that were not right.",
+                             grouped(static_cast<std::int64_t>(shown)), grouped(static_cast<std::int64_t>(all)));
+}
+
+bool is_measured(std::string_view phase) {
+    return phase != "warmup" && phase != "comparison";
+}
+
+std::string host_name(const RunData& data, std::int32_t host) {
+    const auto found =
+        std::find_if(data.hosts.begin(), data.hosts.end(), [&](const auto& row) { return row.host == host; });
+    return found != data.hosts.end() && !found->name.empty() ? found->name : fmt::format("host {}", host);
+}
+
+std::string nic_name(const RunData& data, std::int32_t host, std::int32_t nic) {
+    const auto found = std::find_if(data.nics.begin(), data.nics.end(),
+                                    [&](const auto& row) { return row.host == host && row.nic == nic; });
+    return found != data.nics.end() && !found->name.empty() ? found->name : fmt::format("NIC {}", nic);
+}
+
+std::string offset(const View& view, std::int64_t at) {
+    return at > 0 ? fmt::format("+{}", duration(static_cast<double>(at - view.origin))) : std::string(kNone);
+}
+
+std::string worst_verdict(const RunData& data, std::string_view scope) {
+    constexpr std::array<std::string_view, 6> kOrder{"fail", "invalid", "refused", "aborted", "inconclusive", "pass"};
+    for (const std::string_view verdict : kOrder) {
+        for (const record::VerdictRow& row : data.verdicts) {
+            if (row.scope == scope && row.verdict == verdict) {
+                return std::string(verdict);
+            }
+        }
+    }
+    return "";
+}
+
+} // namespace railbreak::reports::html
