@@ -19,6 +19,7 @@
 #include "injectors/journal.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/state_folder.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
@@ -43,7 +44,7 @@ void write_word(const char* path, std::string_view text) {
 
 /// Makes the process hard to kill by accident. Every step is best effort; what is not permitted is left out.
 void harden() {
-    prctl(PR_SET_NAME, "rb-guard");
+    prctl(PR_SET_NAME, kGuardName);
     for (const int ignored : {SIGHUP, SIGINT, SIGPIPE, SIGQUIT}) {
         struct sigaction action {};
         action.sa_handler = SIG_IGN;

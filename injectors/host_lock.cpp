@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ namespace {
 constexpr std::string_view kPrefix = "host-";
 constexpr std::string_view kSuffix = ".lock";
 constexpr int kAttempts = 16; ///< against owners that end at this very moment
+constexpr int kRetryMs = 5;   ///< flock() has no timeout of its own
 
 std::string one_line(std::string_view text) {
     std::string line(text);
@@ -47,6 +49,12 @@ std::string read_text(int fd) {
     std::array<char, 4096> text{};
     const ssize_t size = pread(fd, text.data(), text.size(), 0);
     return {text.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+/// Whether that very process runs. One that only waits to be reaped has let go of its lock.
+bool is_running(const ProcessIdentity& process) {
+    const auto found = read_process(process.pid);
+    return found && *found && (*found)->identity.start_ticks == process.start_ticks && (*found)->state != 'Z';
 }
 
 /// An owner removes its file before it lets go of the lock: then the lock of an old descriptor says nothing.
@@ -111,7 +119,17 @@ ProcessIdentity current_process() {
 }
 
 Result<HostLock> HostLock::take(const std::string& state_folder, const NetnsIdentity& netns, HostOwner owner) {
-    const std::string path = fmt::format("{}/{}{}-{}{}", state_folder, kPrefix, netns.inode, netns.cookie, kSuffix);
+    return take_file(fmt::format("{}/{}{}-{}{}", state_folder, kPrefix, netns.inode, netns.cookie, kSuffix),
+                     std::move(owner));
+}
+
+Result<HostLock> HostLock::note_presence(const std::string& state_folder, const NetnsIdentity& netns, HostOwner owner) {
+    return take_file(
+        fmt::format("{}/{}{}-{}-{}{}", state_folder, kPrefix, netns.inode, netns.cookie, owner.agent.pid, kSuffix),
+        std::move(owner));
+}
+
+Result<HostLock> HostLock::take_file(const std::string& path, HostOwner owner) {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
         UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
         if (!fd.valid()) {
@@ -122,6 +140,10 @@ Result<HostLock> HostLock::take(const std::string& state_folder, const NetnsIden
                 return fail_errno(ErrorKind::kHarness, "lock " + path, errno);
             }
             const auto holder = parse_owner(read_text(fd.get()));
+            if (!(holder && is_running(holder->agent)) && attempt + 1 < kAttempts) {
+                poll(nullptr, 0, kRetryMs); // somebody is about to write it, or to tidy it away
+                continue;
+            }
             return fail(Error(ErrorKind::kRefused,
                               fmt::format("this host is in the hands of {}",
                                           holder ? holder->describe() : "another railbreak run that has just started"))
@@ -179,7 +201,7 @@ Result<std::vector<HostOwner>> list_owners(const std::string& state_folder, bool
         }
         // Asked of the process and not of the lock: to try that would refuse an agent that starts at this moment.
         auto owner = parse_owner(read_text(fd.get()));
-        if (owner && identify(owner->agent.pid).start_ticks == owner->agent.start_ticks) {
+        if (owner && is_running(owner->agent)) {
             owners.push_back(std::move(*owner));
         } else if (tidy && flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && still_there(fd.get(), path)) {
             unlink(path.c_str());

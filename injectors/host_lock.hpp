@@ -2,7 +2,8 @@
 //
 // The lock is a file beside the journals, "host-INODE-COOKIE.lock", flocked by the agent for as long as it lives. What
 // the file says is for people and for `railbreak halt`; only the lock tells whether it still holds. In a lab every host
-// is a namespace of its own, so each has its own lock; a real host has one.
+// is a namespace of its own, so each has its own lock; a real host has one. An agent without faults excludes nobody; it
+// leaves a note of the same form, "host-INODE-COOKIE-PID.lock", so that an emergency stop finds it too.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,9 @@ public:
     /// when another process has it.
     [[nodiscard]] static Result<HostLock> take(const std::string& state_folder, const NetnsIdentity& netns,
                                                HostOwner owner);
+    /// The note of an agent that works in the namespace and breaks nothing: beside every lock and every other note.
+    [[nodiscard]] static Result<HostLock> note_presence(const std::string& state_folder, const NetnsIdentity& netns,
+                                                        HostOwner owner);
     HostLock(HostLock&&) noexcept = default;
     HostLock& operator=(HostLock&&) noexcept = default;
     ~HostLock();
@@ -59,6 +63,7 @@ public:
 private:
     HostLock(UniqueFd fd, std::string path, HostOwner owner)
         : fd_(std::move(fd)), path_(std::move(path)), owner_(std::move(owner)) {}
+    [[nodiscard]] static Result<HostLock> take_file(const std::string& path, HostOwner owner);
     [[nodiscard]] Result<void> write_down();
     UniqueFd fd_;
     std::string path_;

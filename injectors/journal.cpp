@@ -25,6 +25,7 @@ constexpr std::uint8_t kIntent = 2;
 constexpr std::uint8_t kMark = 3;
 /// Of the format of this file and of encode_entry() and the facets' former states: one more with every change of any.
 constexpr std::uint8_t kVersion = 2;
+constexpr off_t kLargest = off_t{256} << 20; ///< far above what a run writes; a larger file is none of ours
 constexpr std::string_view kSuffix = ".journal";
 
 std::string header_payload(std::string_view run_id, std::string_view host_name, std::string_view boot_id) {
@@ -100,6 +101,12 @@ std::string file_word(std::string_view text) {
 }
 
 Result<std::string> read_whole(int fd, const std::string& path) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > kLargest) {
+        return fail(Error(ErrorKind::kTeardown, path + " is no journal: no regular file, or too large for one")
+                        .with("journal", path)
+                        .advise("Look at it, and move it away."));
+    }
     std::string bytes;
     char buffer[1 << 16];
     for (;;) {
@@ -178,7 +185,7 @@ JournalContents parse_journal(std::string_view bytes) {
 }
 
 Result<JournalContents> read_journal_file(const std::string& path) {
-    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd.valid()) {
         return fail_errno(ErrorKind::kHarness, "open the journal " + path, errno);
     }
@@ -257,7 +264,9 @@ Result<std::vector<std::string>> list_journals(const std::string& folder) {
     }
     while (const dirent* entry = readdir(directory)) { // NOLINT(concurrency-mt-unsafe): our own stream
         const std::string_view name = entry->d_name;
-        if (name.ends_with(kSuffix)) {
+        struct stat status {};
+        const bool there = fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+        if (name.ends_with(kSuffix) && there && S_ISREG(status.st_mode)) { // a journal is never anything else
             paths.push_back(folder + "/" + std::string(name));
         }
     }
@@ -298,7 +307,7 @@ Result<Journal> Journal::create(HostOps& ops, const std::string& folder, std::st
 }
 
 Result<Journal> Journal::adopt(HostOps& ops, const std::string& path) {
-    UniqueFd fd(open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
+    UniqueFd fd(open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd.valid()) {
         return fail_errno(ErrorKind::kHarness, "open the journal " + path, errno);
     }

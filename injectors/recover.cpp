@@ -87,8 +87,9 @@ void recover_journal(HostOps& ops, const std::string& path, RecoverReport& repor
         all = all && report.faults.back().error.empty();
     }
     if (all) {
-        // A closed journal that stays is closed all the same; the next recovery tries again.
-        (void)journal->remove();
+        // A closed journal that stays, or comes back after a crash, is closed all the same; the next recovery tries
+        // again.
+        (void)ops.remove_file(path);
     }
 }
 

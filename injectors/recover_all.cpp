@@ -73,8 +73,10 @@ Result<RecoverReport> decode_report(std::string_view bytes) {
     std::array<char, 4096> room{};
     passwd entry{};
     passwd* found = nullptr;
-    if (getpwuid_r(folder.owner, &entry, room.data(), room.size(), &found) != 0 || found == nullptr ||
-        setgroups(0, nullptr) != 0 || setresgid(found->pw_gid, found->pw_gid, found->pw_gid) != 0 ||
+    // A user of a container or of a directory that does not answer now has no entry; the folder's group is as good.
+    const bool known = getpwuid_r(folder.owner, &entry, room.data(), room.size(), &found) == 0 && found != nullptr;
+    const gid_t group = known ? found->pw_gid : folder.group;
+    if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 ||
         setresuid(folder.owner, folder.owner, folder.owner) != 0) {
         _exit(1);
     }
@@ -188,7 +190,7 @@ LivingGuards find_guards(HostOps& ops, const NetnsIdentity& netns) {
     LivingGuards guards;
     for (const std::string& name : ops.list_folder("/proc").value_or(std::vector<std::string>())) {
         const bool is_pid = name.find_first_not_of("0123456789") == std::string::npos;
-        if (!is_pid || ops.read_file("/proc/" + name + "/comm").value_or("") != "rb-guard\n") {
+        if (!is_pid || ops.read_file("/proc/" + name + "/comm").value_or("") != std::string(kGuardName) + "\n") {
             continue;
         }
         struct stat space {};
@@ -220,6 +222,7 @@ Result<RecoverAllReport> recover_all(HostOps& ops) {
     RecoverAllReport report;
     report.folders = recover_folders(ops, *folders);
     for (const JournalFolder& folder : *folders) {
+        const InUsersName rights(folder);
         (void)list_owners(state_folder_of(folder.path), true); // locks of the dead go
     }
     const LivingGuards guards = find_guards(ops, *netns);
@@ -272,6 +275,7 @@ Result<HaltReport> halt(HostOps& ops, const std::string& reason, Nanoseconds pat
         }
     };
     for (const JournalFolder& folder : *folders) {
+        const InUsersName rights(folder);
         note_owners(folder); // agents end as soon as they see the file: so before
         const std::string state = state_folder_of(folder.path);
         if (auto made = make_halt_file(state, reason); made) {
@@ -300,6 +304,7 @@ Result<HaltReport> halt(HostOps& ops, const std::string& reason, Nanoseconds pat
     report.folders = recover_folders(ops, *folders);
     for (FolderReport& folder : report.folders) {
         // An agent that stands still keeps its journal's lock, although its guard has closed the entries.
+        const InUsersName rights(folder.folder);
         std::erase_if(folder.report.busy, [&](const std::string& path) {
             const auto contents = read_journal_file(path);
             const bool unknown = contents && contents->other_version.has_value();
@@ -323,6 +328,7 @@ Result<std::vector<std::string>> release_halt(HostOps& ops) {
     std::vector<std::string> removed;
     for (const JournalFolder& folder : *folders) {
         const std::string state = state_folder_of(folder.path);
+        const InUsersName rights(folder);
         const auto done = remove_halt_file(state);
         if (!done) {
             return tl::unexpected(done.error());

@@ -6,8 +6,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include <fcntl.h>
+#include <grp.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +31,7 @@ std::optional<JournalFolder> sound_folder(const std::string& path) {
     if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         return std::nullopt;
     }
-    return JournalFolder{path, status.st_uid};
+    return JournalFolder{path, status.st_uid, status.st_gid};
 }
 
 /// Names of users' own folders begin with this and end with the user's number.
@@ -51,7 +55,62 @@ void add_users(const std::string& parent, std::string_view prefix, const std::st
     }
 }
 
+/// What a process has in its environment under that name; nothing when that may not be read.
+std::optional<std::string> environment_of(const std::string& process, std::string_view variable) {
+    std::ifstream file(process + "/environ", std::ios::binary);
+    const std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string name = std::string(variable) + "=";
+    for (std::size_t begin = 0; begin < all.size();) {
+        const std::size_t end = std::min(all.find('\0', begin), all.size());
+        if (all.compare(begin, name.size(), name) == 0) {
+            return all.substr(begin + name.size(), end - begin - name.size());
+        }
+        begin = end + 1;
+    }
+    return std::nullopt;
+}
+
+/// Folders of agents and guards that are alive: their state may be anywhere. As root those of all users.
+void add_living(std::vector<JournalFolder>& found) {
+    std::error_code code;
+    for (std::filesystem::directory_iterator entry("/proc", code), end; !code && entry != end; entry.increment(code)) {
+        const std::string process = entry->path().string();
+        struct stat status {};
+        std::string name;
+        std::ifstream comm(process + "/comm");
+        if (!std::getline(comm, name) || (name != kAgentName && name != kGuardName) ||
+            stat(process.c_str(), &status) != 0 || (geteuid() != 0 && status.st_uid != geteuid())) {
+            continue;
+        }
+        const std::string chosen = environment_of(process, "RAILBREAK_STATE_DIR").value_or("");
+        if (auto folder = chosen.starts_with('/') ? sound_folder(chosen) : std::nullopt;
+            folder && folder->owner == status.st_uid) {
+            found.push_back(std::move(*folder));
+        }
+    }
+}
+
 } // namespace
+
+InUsersName::InUsersName(const JournalFolder& folder) : changed_(geteuid() == 0 && folder.owner != 0) {
+    if (!changed_) {
+        return;
+    }
+    groups_.resize(static_cast<std::size_t>(std::max(getgroups(0, nullptr), 0)));
+    const int count = getgroups(static_cast<int>(groups_.size()), groups_.data());
+    groups_.resize(static_cast<std::size_t>(std::max(count, 0)));
+    (void)setgroups(0, nullptr);
+    setfsgid(folder.group);
+    setfsuid(folder.owner);
+}
+
+InUsersName::~InUsersName() {
+    if (changed_) {
+        setfsuid(geteuid());
+        setfsgid(getegid());
+        (void)setgroups(groups_.size(), groups_.data());
+    }
+}
 
 std::string state_folder_of(const std::string& journal_folder) {
     return journal_folder.ends_with(kJournal) && journal_folder.size() > kJournal.size()
@@ -64,16 +123,22 @@ Result<std::vector<JournalFolder>> known_journal_folders(HostOps& ops) {
     if (!own) {
         return tl::unexpected(std::move(own.error()));
     }
-    std::vector<JournalFolder> found{{*own, geteuid()}};
+    std::vector<JournalFolder> found{{*own, geteuid(), getegid()}};
     const char* chosen = std::getenv("RAILBREAK_STATE_DIR"); // NOLINT(concurrency-mt-unsafe): read at start
-    if ((chosen != nullptr && *chosen != '\0') || outer_uid() != 0) {
+    if (chosen != nullptr && *chosen != '\0') {
         return found;
     }
-    add_users("/run/user", "", "/railbreak/journal", found);
-    add_users("/tmp", "railbreak-", std::string(kJournal), found);
-    std::sort(found.begin() + 1, found.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+    if (outer_uid() == 0) {
+        add_users("/run/user", "", "/railbreak/journal", found);
+        add_users("/tmp", "railbreak-", std::string(kJournal), found);
+    }
+    add_living(found);
+    const auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
+    const auto same_path = [](const auto& a, const auto& b) { return a.path == b.path; };
+    std::sort(found.begin() + 1, found.end(), by_path);
+    found.erase(std::unique(found.begin() + 1, found.end(), same_path), found.end());
     const auto own_again = std::remove_if(found.begin() + 1, found.end(),
-                                          [&](const JournalFolder& each) { return each.path == found.front().path; });
+                                          [&](const JournalFolder& each) { return same_path(each, found.front()); });
     found.erase(own_again, found.end());
     return found;
 }

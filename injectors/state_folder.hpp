@@ -12,10 +12,30 @@
 
 namespace railbreak::injectors {
 
+/// What agents and guards are called in /proc/PID/comm, whoever they belong to.
+inline constexpr const char* kAgentName = "rb-agent";
+inline constexpr const char* kGuardName = "rb-guard";
+
 /// A folder of journals.
 struct JournalFolder {
     std::string path;
     uid_t owner = 0;
+    gid_t group = 0;
+};
+
+/// While it lives, this process has no more rights to files than the owner of a folder has: what root does in a folder
+/// of another user goes through links that the user may exchange at any moment. Does nothing for one's own folder. For
+/// processes of one thread.
+class InUsersName {
+public:
+    explicit InUsersName(const JournalFolder& folder);
+    ~InUsersName();
+    InUsersName(const InUsersName&) = delete;
+    InUsersName& operator=(const InUsersName&) = delete;
+
+private:
+    bool changed_ = false;
+    std::vector<gid_t> groups_; ///< to go back to
 };
 
 /// The folder around the journals: "/run/railbreak" for "/run/railbreak/journal"; a folder of another name, as
@@ -23,8 +43,9 @@ struct JournalFolder {
 [[nodiscard]] std::string state_folder_of(const std::string& journal_folder);
 
 /// Every folder that may hold journals of this host and that this user may read: the default one, and as root those of
-/// all users too. Folders that others than their owner may write are left out. With $RAILBREAK_STATE_DIR set there is
-/// no other than that.
+/// all users too; besides, those that agents and guards which are alive have in their $RAILBREAK_STATE_DIR. Folders
+/// that others than their owner may write are left out. With $RAILBREAK_STATE_DIR set for this process there is no
+/// other.
 [[nodiscard]] Result<std::vector<JournalFolder>> known_journal_folders(HostOps& ops);
 
 /// Path of the file that stops all fault injection of the state folder, whoever made it.

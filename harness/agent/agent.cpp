@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #include "harness/agent/safeguard.hpp"
 #include "harness/launch/line_channel.hpp"
 #include "harness/launch/rpc.hpp"
+#include "injectors/state_folder.hpp"
 
 namespace railbreak::agent {
 
@@ -205,7 +207,7 @@ void Agent::watch_over_faults() {
     if (const std::optional<std::string> reason = safeguard_->overdue()) {
         lift_faults(*reason);
     }
-    if (const std::optional<std::string> why = safeguard_->halted(); why && safeguard_->with_faults()) {
+    if (const std::optional<std::string> why = safeguard_->halted()) {
         leave(fmt::format("halted: {}", *why));
     }
 }
@@ -491,6 +493,7 @@ int Agent::undo_and_leave() {
 } // namespace
 
 int agent_main(const AgentOptions& options) {
+    ::prctl(PR_SET_NAME, injectors::kAgentName); // by which an emergency stop finds it
     return Agent(options).run();
 }
 

@@ -63,8 +63,8 @@ std::vector<std::string> nics_of(const Json& order) {
 }
 
 Error halt_error(const std::string& why) {
-    return Error(ErrorKind::kRefused, fmt::format("fault injection is halted on this host: {}", why))
-        .advise("railbreak halt --release allows it again.");
+    return Error(ErrorKind::kRefused, fmt::format("railbreak is halted on this host: {}", why))
+        .advise("railbreak halt --release allows runs again.");
 }
 
 } // namespace
@@ -98,23 +98,23 @@ Result<std::unique_ptr<Safeguard>> Safeguard::open(const Json& init) {
     }
     std::unique_ptr<Safeguard> safeguard(
         new Safeguard(*host_name, injectors::state_folder_of(*folder), std::move(*policies)));
-    if (!with_faults) {
-        return safeguard;
-    }
     if (const auto why = safeguard->halted()) {
         return fail(halt_error(*why));
     }
+    injectors::HostOwner owner{.run_id = *run_id,
+                               .host_name = *host_name,
+                               .user = injectors::current_user(),
+                               .since = realtime_now(),
+                               .agent = injectors::current_process()};
+    safeguard->with_faults_ = with_faults;
     for (const scenarios::SitePolicy& policy : safeguard->policies_) {
-        if (auto allowed = scenarios::check_lease(policy, Nanoseconds(*lease_ns)); !allowed) {
+        auto allowed = with_faults ? scenarios::check_lease(policy, Nanoseconds(*lease_ns)) : Result<void>();
+        if (!allowed) {
             return fail(std::move(allowed.error()));
         }
     }
-    auto lock = injectors::HostLock::take(safeguard->state_folder_, *netns,
-                                          {.run_id = *run_id,
-                                           .host_name = *host_name,
-                                           .user = injectors::current_user(),
-                                           .since = realtime_now(),
-                                           .agent = injectors::current_process()});
+    auto lock = with_faults ? injectors::HostLock::take(safeguard->state_folder_, *netns, std::move(owner))
+                            : injectors::HostLock::note_presence(safeguard->state_folder_, *netns, std::move(owner));
     if (!lock) {
         return fail(std::move(lock.error()));
     }
@@ -136,7 +136,7 @@ std::optional<std::string> Safeguard::halted() {
 }
 
 Result<void> Safeguard::may_apply(const Json& order) {
-    if (!lock_) {
+    if (!with_faults_) {
         return fail(ErrorKind::kRefused, "this run was announced as one without faults");
     }
     if (const auto why = halted()) {

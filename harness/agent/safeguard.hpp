@@ -22,12 +22,11 @@ inline constexpr const char* kHostPolicy = "/etc/railbreak/policy.yaml";
 class Safeguard {
 public:
     /// From the parameters of "init": {run_id, host_name, lease_ns, with_faults, policies: [{source, text}]}. Reads the
-    /// host's own policy too. With faults to come it takes the host's lock. kRefused when the host is halted, has
-    /// another owner, or a policy does not allow the lease; kInput for a policy that is none.
+    /// host's own policy too. With faults to come it takes the host's lock, without it only notes that it is there.
+    /// kRefused when the host is halted, has another owner, or a policy does not allow the lease; kInput for a policy
+    /// that is none.
     [[nodiscard]] static Result<std::unique_ptr<Safeguard>> open(const launch::Json& init);
 
-    /// Whether init announced faults.
-    [[nodiscard]] bool with_faults() const { return lock_.has_value(); }
     /// What is known only after the keeper was opened; for those who read the lock.
     void note_keeper(std::int32_t guard_pid, const std::string& journal);
 
@@ -55,7 +54,8 @@ private:
     std::string host_name_;
     std::string state_folder_;
     std::vector<scenarios::SitePolicy> policies_;
-    std::optional<injectors::HostLock> lock_;
+    bool with_faults_ = false; ///< init announced some
+    std::optional<injectors::HostLock> lock_; ///< with faults; else the note
     UniqueFd halt_watch_;
     FaultWatch watch_;
 };

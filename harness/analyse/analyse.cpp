@@ -1,6 +1,7 @@
 #include "harness/analyse/analyse.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,9 +42,37 @@ std::vector<Candidate> stops(const RunData& data) {
     return found;
 }
 
+// What the teardown said first; nothing when it said nothing.
+const EventRow* first_of_teardown(const RunData& data) {
+    const std::string kind = fmt::format("{}{}", kStopped, to_string(ErrorKind::kTeardown));
+    const auto found =
+        std::find_if(data.events.begin(), data.events.end(), [&](const EventRow& event) { return event.kind == kind; });
+    return found != data.events.end() ? &*found : nullptr;
+}
+
 // The worst candidate; among equals the first, because later trouble mostly follows from it.
+Candidate worst_of(const std::vector<Candidate>& candidates) {
+    const auto worse = [](const Candidate& a, const Candidate& b) { return a.verdict < b.verdict; };
+    return *std::max_element(candidates.begin(), candidates.end(), worse); // the first of equals
+}
+
+// What a run comes to that was broken off for `stop`. Nobody uses its times, so one that beats its bound is no reason
+// any more; a proven failure stands, but is told after what ended the run.
+Candidate of_broken_off(const Candidate& stop, std::vector<Candidate> candidates) {
+    std::erase_if(candidates, [](const Candidate& each) { return each.verdict == Verdict::kInvalid; });
+    const Candidate worst = worst_of(candidates);
+    return worst.verdict == Verdict::kFail
+               ? Candidate{worst.verdict, fmt::format("{}; before that: {}", stop.reason, worst.reason)}
+               : stop;
+}
+
+// The verdict of the run, see enum Verdict, and the reason that comes first.
 Candidate run_verdict(const RunData& data, const std::vector<VerdictRow>& rows) {
     std::vector<Candidate> candidates = stops(data);
+    const auto broken_off = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& each) {
+        return each.verdict == Verdict::kAborted || each.verdict == Verdict::kRefused;
+    });
+    const std::optional<Candidate> stop = broken_off != candidates.end() ? std::optional(*broken_off) : std::nullopt;
     std::size_t checks = 0;
     for (const VerdictRow& row : rows) {
         if (row.scope != "teardown") {
@@ -55,11 +84,13 @@ Candidate run_verdict(const RunData& data, const std::vector<VerdictRow>& rows) 
     if (candidates.empty()) {
         return {Verdict::kInconclusive, "nothing was judged: the plan has no algorithm and no expectation"};
     }
-    const auto worse = [](const Candidate& a, const Candidate& b) { return a.verdict < b.verdict; };
-    Candidate worst = *std::max_element(candidates.begin(), candidates.end(), worse); // the first of equals
+    Candidate worst = stop ? of_broken_off(*stop, candidates) : worst_of(candidates);
     if (worst.verdict == Verdict::kPass) {
         const bool simulated = data.run.backend == record::kSimulatedBackend;
         return {Verdict::kPass, fmt::format("all {} checks passed{}", checks, simulated ? " in the simulation" : "")};
+    }
+    if (const EventRow* teardown = first_of_teardown(data); teardown != nullptr && data.iterations.empty() && !stop) {
+        worst.reason = teardown->text; // it never came to anything that could be judged
     }
     const auto others = std::count_if(candidates.begin(), candidates.end(),
                                       [&](const Candidate& c) { return c.verdict != Verdict::kPass; }) -

@@ -15,7 +15,9 @@ namespace railbreak::analyse {
 ///  - a run that was refused or aborted lacks data, so the checks without data (inconclusive) follow from that and must
 ///    not hide it;
 ///  - a proven failure stands whatever happened afterwards;
-///  - an invalid measurement taints every time of the run, so it is named before all else.
+///  - an invalid measurement taints every time of the run, so it is named before all else, unless the run was refused
+///  or
+///    aborted: then its times are of no use, and its reason begins with what ended it.
 enum class Verdict : std::uint8_t {
     kPass,
     kInconclusive, ///< no proof either way: no data, or the fault was not seen

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -6,7 +7,9 @@
 
 #include "base/clock.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/lab/lab.hpp"
 #include "injectors/fault_keeper.hpp"
+#include "injectors/journal.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/recover_all.hpp"
 
@@ -19,6 +22,7 @@ using nlohmann::json;
 
 /// For agents to undo everything and end: a real port trains for seconds.
 constexpr Nanoseconds kHaltPatience = std::chrono::seconds(30);
+constexpr Nanoseconds kLabPatience = std::chrono::seconds(20);
 
 void print_json(const json& document) {
     print_result(document.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
@@ -90,24 +94,71 @@ int tell_incomplete() {
                     .advise("see the list above; run railbreak recover again once the cause is gone"));
 }
 
+/// Labs of runs that were killed together with the lab's keeper.
+struct OrphanedLabs {
+    std::vector<lab::LabDownOutcome> outcomes;
+
+    [[nodiscard]] bool complete() const {
+        return std::ranges::all_of(outcomes, [](const auto& each) { return each.result.has_value(); });
+    }
+    [[nodiscard]] json to_json() const {
+        json list = json::array();
+        for (const lab::LabDownOutcome& each : outcomes) {
+            list.push_back({{"lab", each.name}, {"error", each.result ? "" : each.result.error().to_line()}});
+        }
+        return list;
+    }
+    /// Gives whether there was anything to tell.
+    bool print() const {
+        for (const lab::LabDownOutcome& each : outcomes) {
+            print_result(fmt::format("lab {}: {}\n", each.name,
+                                     each.result ? "nobody looked after it any more, taken down"
+                                                 : each.result.error().to_line()));
+        }
+        return !outcomes.empty();
+    }
+};
+
+/// First of all, because whoever is left in such a lab undoes its faults when it is told to end. Who cannot have labs
+/// has left none.
+OrphanedLabs clear_labs() {
+    Result<std::vector<lab::LabDownOutcome>> outcomes = lab::lab_clear_orphans(Deadline::after(kLabPatience));
+    return {outcomes ? std::move(*outcomes) : std::vector<lab::LabDownOutcome>()};
+}
+
 int recover_own(const CommonOptions& common, injectors::HostOps& ops) {
-    const Result<injectors::RecoverReport> report = injectors::FaultKeeper::recover(ops, "");
+    const Result<std::string> folder = injectors::default_journal_folder(ops);
+    if (!folder) {
+        return tell(common, folder.error());
+    }
+    const OrphanedLabs labs = clear_labs();
+    const Result<injectors::RecoverReport> report = injectors::FaultKeeper::recover(ops, *folder);
     if (!report) {
         return tell(common, report.error());
     }
+    (void)injectors::list_owners(injectors::state_folder_of(*folder), true); // locks of the dead go
+    const bool complete = report->complete() && labs.complete();
     if (common.json) {
-        print_json(to_json(*report));
-    } else if (!print_text(*report)) {
+        json document = to_json(*report);
+        document["labs"] = labs.to_json();
+        document["complete"] = complete;
+        print_json(document);
+        return complete ? 0 : tell_incomplete();
+    }
+    const bool any = labs.print();
+    if (!print_text(*report) && !any) {
         print_result("nothing to undo\n");
     }
-    return report->complete() ? 0 : tell_incomplete();
+    return complete ? 0 : tell_incomplete();
 }
 
 int recover_everything(const CommonOptions& common, injectors::HostOps& ops) {
+    const OrphanedLabs labs = clear_labs();
     const Result<injectors::RecoverAllReport> report = injectors::recover_all(ops);
     if (!report) {
         return tell(common, report.error());
     }
+    const bool complete = report->complete() && labs.complete();
     if (common.json) {
         json tagged = json::array();
         for (const injectors::TaggedObject& object : report->tagged) {
@@ -115,13 +166,15 @@ int recover_everything(const CommonOptions& common, injectors::HostOps& ops) {
         }
         print_json({{"schema", "railbreak-recover-all"},
                     {"version", 1},
-                    {"complete", report->complete()},
+                    {"complete", complete},
+                    {"labs", labs.to_json()},
                     {"folders", to_json(report->folders)},
                     {"tagged_objects", tagged},
                     {"not_swept", report->not_swept}});
-        return report->complete() ? 0 : tell_incomplete();
+        return complete ? 0 : tell_incomplete();
     }
-    bool any = print_folders(report->folders);
+    bool any = labs.print();
+    any = print_folders(report->folders) || any;
     for (const injectors::TaggedObject& object : report->tagged) {
         print_result(
             fmt::format("{}: {}\n", object.what, object.removed ? "no journal knew of it, removed" : object.error));
@@ -132,7 +185,7 @@ int recover_everything(const CommonOptions& common, injectors::HostOps& ops) {
     } else if (!any) {
         print_result("nothing to undo\n");
     }
-    return report->complete() ? 0 : tell_incomplete();
+    return complete ? 0 : tell_incomplete();
 }
 
 int recover(const CommonOptions& common, bool all) {
@@ -193,11 +246,10 @@ int halt(const CommonOptions& common) {
             print_result(problem + "\n");
         }
         if (report->runs.empty()) {
-            print_result("no run had a fault to undo here\n");
+            print_result("no run is alive here\n");
         }
         for (const std::string& file : report->halt_files) {
-            print_result(
-                fmt::format("{}: no fault starts while this file is there (railbreak halt --release)\n", file));
+            print_result(fmt::format("{}: no run starts while this file is there (railbreak halt --release)\n", file));
         }
     }
     if (report->complete()) {
@@ -221,7 +273,7 @@ int release(const CommonOptions& common) {
         return 0;
     }
     for (const std::string& file : *removed) {
-        print_result(fmt::format("{} removed: faults may be injected again\n", file));
+        print_result(fmt::format("{} removed: runs may start again\n", file));
     }
     if (removed->empty()) {
         print_result("nothing was halted\n");
@@ -238,10 +290,9 @@ void add_recover_commands(CLI::App& app, CommonOptions& common, const Choose& ch
         ->description("Journals of all users (as root), then whatever carries railbreak's tags and has no journal");
     undo->callback([&common, all, choose] { choose([&common, all] { return recover(common, *all); }); });
 
-    CLI::App* stop =
-        app.add_subcommand("halt", "Emergency stop: end every run that breaks this host, undo, allow none");
+    CLI::App* stop = app.add_subcommand("halt", "Emergency stop: end every run on this host, undo, allow none");
     auto again = std::make_shared<bool>(false);
-    stop->add_flag("--release", *again)->description("Allow faults again");
+    stop->add_flag("--release", *again)->description("Allow runs again");
     stop->callback(
         [&common, again, choose] { choose([&common, again] { return *again ? release(common) : halt(common); }); });
 }

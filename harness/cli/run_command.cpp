@@ -8,6 +8,7 @@
 
 #include "base/console.hpp"
 #include "collective/algorithm.hpp"
+#include "harness/analyse/verdict.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/dry_run_output.hpp"
 #include "harness/cli/policy_input.hpp"
@@ -51,9 +52,20 @@ int tell_failed_run(const CommonOptions& common, const RunArguments& arguments, 
     return arguments.repeat > 1 ? tell(error) : tell(common, error);
 }
 
-/// One run; its rows are appended to `finished`. Returns the exit code.
-int run_one(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario,
-            std::vector<record::RunData>& finished) {
+/// What a run came to.
+struct Ended {
+    int exit_code = 0;
+    bool stop = false; ///< nothing further may run on this cluster
+};
+
+/// A run with that exit code. Refused, aborted or not torn down, it is the last one.
+Ended ended_with(int exit_code, bool broken_off) {
+    return {exit_code, broken_off || exit_code >= static_cast<int>(analyse::ExitCode::kRefused)};
+}
+
+/// One run; its rows are appended to `finished`.
+Ended run_one(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario,
+              std::vector<record::RunData>& finished) {
     controller::Progress progress(::isatty(STDERR_FILENO) == 1);
     const controller::RunOptions options{.executable = common.executable,
                                          .database = common.database,
@@ -64,17 +76,17 @@ int run_one(const CommonOptions& common, const RunArguments& arguments, const sc
     Result<controller::RunResult> result = controller::run_scenario(scenario, options, progress);
     if (!result) {
         progress.end_line();
-        return tell_failed_run(common, arguments, result.error());
+        return ended_with(tell_failed_run(common, arguments, result.error()), true);
     }
     Result<record::RunData> data = read_back(common, result->run_id);
     if (!data) {
-        return tell_failed_run(common, arguments, data.error());
+        return ended_with(tell_failed_run(common, arguments, data.error()), true);
     }
     finished.push_back(std::move(*data));
     if (result->exit_code != 0) {
         tell_user(fmt::format("railbreak: {}: {}\n", result->run_id, result->reason));
     }
-    return result->exit_code;
+    return ended_with(result->exit_code, result->broken_off);
 }
 
 /// What a run would do to its hosts. Returns the exit code: a fault that would be refused is a refusal.
@@ -96,17 +108,13 @@ int forecast_one(const CommonOptions& common, const RunArguments& arguments, con
                : tell(Error(ErrorKind::kRefused, "a fault of this scenario would be refused, see above"));
 }
 
-/// Whether an exit code forbids to go on: refused, aborted or not torn down, nothing further may run on this cluster.
-bool must_stop(int exit_code) {
-    return exit_code >= 3;
-}
-
 /// All repeats of one scenario, and their report on stdout.
-int run_repeats(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario) {
-    int worst = 0;
+Ended run_repeats(const CommonOptions& common, const RunArguments& arguments, const scenarios::Scenario& scenario) {
+    Ended worst;
     std::vector<record::RunData> finished;
-    for (std::int32_t i = 0; i < arguments.repeat && !must_stop(worst); ++i) {
-        worst = std::max(worst, run_one(common, arguments, scenario, finished));
+    for (std::int32_t i = 0; i < arguments.repeat && !worst.stop; ++i) {
+        const Ended one = run_one(common, arguments, scenario, finished);
+        worst = {std::max(worst.exit_code, one.exit_code), one.stop};
     }
     if (arguments.repeat > 1) {
         print(common.json ? reports::repeat_json(finished) : reports::repeat_table(finished));
@@ -137,15 +145,16 @@ int run(CommonOptions& common, RunArguments& arguments) {
     }
     arguments.policies = std::move(*policies);
     ::signal(SIGPIPE, SIG_IGN); // a run is not over because nobody reads its progress
-    int worst = 0;
+    Ended worst;
     for (const scenarios::Scenario& scenario : scenarios) {
-        worst = std::max(worst, arguments.dry_run ? forecast_one(common, arguments, scenario)
-                                                  : run_repeats(common, arguments, scenario));
-        if (must_stop(worst)) {
+        const Ended one = arguments.dry_run ? ended_with(forecast_one(common, arguments, scenario), false)
+                                            : run_repeats(common, arguments, scenario);
+        worst = {std::max(worst.exit_code, one.exit_code), one.stop};
+        if (worst.stop) {
             break;
         }
     }
-    return worst;
+    return worst.exit_code;
 }
 
 } // namespace

@@ -79,7 +79,8 @@ void AgentLink::on_readable(std::vector<RpcMessage>& notifications) {
         on_line(line, notifications);
     }
     if (channel_.at_end() && !lost_) {
-        mark_lost(Error(ErrorKind::kHarness, bye_ ? "the agent has ended" : "the agent ended without a word"));
+        mark_lost(Error(ErrorKind::kHarness, bye_ ? fmt::format("the agent has ended: {}", *bye_)
+                                                  : std::string("the agent ended without a word")));
     }
 }
 
@@ -94,7 +95,9 @@ void AgentLink::on_line(const std::string& line, std::vector<RpcMessage>& notifi
         return;
     }
     if (!message->is_reply()) {
-        bye_ = bye_ || message->method == "bye";
+        if (message->method == "bye") {
+            bye_ = launch::field<std::string>(message->params, "reason").value_or("no reason given");
+        }
         notifications.push_back(std::move(*message));
     } else if (message->id == ping_id_) {
         on_pong(*message);

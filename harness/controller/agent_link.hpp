@@ -49,7 +49,7 @@ public:
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const launch::Json& hello() const { return hello_; }
     [[nodiscard]] bool said_hello() const { return !hello_.is_null(); }
-    [[nodiscard]] bool said_bye() const { return bye_; }
+    [[nodiscard]] bool said_bye() const { return bye_.has_value(); }
     [[nodiscard]] bool lost() const { return lost_.has_value(); }
     [[nodiscard]] const std::optional<Error>& lost_reason() const { return lost_; }
     [[nodiscard]] const ClockOffset& clock() const { return clock_; }
@@ -76,7 +76,7 @@ private:
     std::string noise_before_hello_;
     std::string stderr_tail_;
     std::optional<launch::ExitStatus> ended_;
-    bool bye_ = false;
+    std::optional<std::string> bye_; ///< why the agent has ended, in its last words
     std::optional<Error> lost_;
     std::int64_t next_id_ = 1;
     std::map<std::int64_t, std::optional<Result<launch::Json>>> replies_;

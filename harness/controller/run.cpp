@@ -162,7 +162,8 @@ Result<RunResult> conclude(Run& run, const RunOptions& options, const Ending& en
     if (!stored) {
         return fail(std::move(stored.error()));
     }
-    return RunResult{run.run_id, static_cast<int>(analysis.exit_code), analysis.reason};
+    const bool broken_off = ending.failure && ending.failure->kind() != ErrorKind::kOutcome;
+    return RunResult{run.run_id, static_cast<int>(analysis.exit_code), analysis.reason, broken_off};
 }
 
 } // namespace

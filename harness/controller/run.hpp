@@ -35,6 +35,8 @@ struct RunResult {
     std::string run_id;
     int exit_code = 0;
     std::string reason; ///< one line, empty for a pass
+    /// The harness or the user ended it early, whatever its verdict: nothing further may run.
+    bool broken_off = false;
 };
 
 /// Runs a scenario. An Error means that no run came into being (bad input, database or privileges); everything that

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,19 +64,28 @@ tl::unexpected<Error> already_up(const LabRecord& record) {
                                 : std::string("choose another name, or end the process that owns it")));
 }
 
-/// Removes records with nothing behind them: of builders that were killed before they had built anything, and of an
-/// earlier boot. The folder is locked. A record with a keeper stays even if that is dead, for take_down() to look for
-/// processes inside; so does one whose keeper is only just about to be recorded.
+/// Whether a record has nothing behind it: neither builder, nor keeper, nor a process inside.
+bool is_abandoned(const LabRecord& record, const std::string& boot, std::span<const LabRecord> keepers) {
+    if (record.boot_id != boot) {
+        return true;
+    }
+    // A keeper may be at work that is only just about to be recorded.
+    const bool has_keeper =
+        std::any_of(keepers.begin(), keepers.end(), [&](const auto& keeper) { return is_same_lab(keeper, record); });
+    if (has_keeper || is_alive(record.owner)) {
+        return false;
+    }
+    return record.keeper.pid == 0 || processes_inside(record.namespaces, NamespaceProof::kCookie).empty();
+}
+
+/// Removes records with nothing behind them: of builders that were killed, of labs whose keeper was killed too, and of
+/// an earlier boot. The folder is locked. While processes are left inside a record stays, for take_down() to end them.
 void clear_abandoned(StateFolder& folder) {
     const auto boot = read_boot_id();
     const auto keepers = find_keepers();
     for (const auto& name : folder.names()) {
         const auto record = folder.read(name);
-        const bool of_this_boot = record && record->boot_id == boot;
-        const bool has_keeper = record && std::any_of(keepers.begin(), keepers.end(), [&record](const auto& keeper) {
-                                    return is_same_lab(keeper, *record);
-                                });
-        if (record && (!of_this_boot || (record->keeper.pid == 0 && !is_alive(record->owner) && !has_keeper))) {
+        if (record && is_abandoned(*record, boot, keepers)) {
             folder.remove(name);
         }
     }
@@ -417,6 +427,20 @@ Result<std::vector<LabDownOutcome>> lab_down_all(Deadline deadline) {
     std::vector<LabDownOutcome> outcomes;
     for (const auto& [record, has_record] : find_labs(*folder)) {
         outcomes.push_back({record.spec.name, take_down_and_forget(*folder, record, has_record, deadline)});
+    }
+    return outcomes;
+}
+
+Result<std::vector<LabDownOutcome>> lab_clear_orphans(Deadline deadline) {
+    auto folder = StateFolder::open();
+    if (!folder) {
+        return fail(std::move(folder.error()));
+    }
+    std::vector<LabDownOutcome> outcomes;
+    for (const auto& [record, has_record] : find_labs(*folder)) {
+        if (!record.kept && !is_up(record) && !is_alive(record.owner)) {
+            outcomes.push_back({record.spec.name, take_down_and_forget(*folder, record, has_record, deadline)});
+        }
     }
     return outcomes;
 }

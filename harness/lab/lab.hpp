@@ -115,8 +115,10 @@ struct LabDownOutcome {
 };
 /// lab_down() for every lab of this user that has a record or a keeper.
 [[nodiscard]] Result<std::vector<LabDownOutcome>> lab_down_all(Deadline deadline);
-/// Every lab of this user, by record and by keeper, ordered by name. Records with nothing behind them, which a builder
-/// that was killed at once or an earlier boot has left, are removed here and by every Lab::up() and lab_up_kept().
+/// lab_down() for every lab of this user that was to end with its owner and whose owner and keeper are both dead.
+[[nodiscard]] Result<std::vector<LabDownOutcome>> lab_clear_orphans(Deadline deadline);
+/// Every lab of this user, by record and by keeper, ordered by name. Records with nothing behind them, which killed
+/// processes or an earlier boot have left, are removed here and by every Lab::up() and lab_up_kept().
 [[nodiscard]] Result<std::vector<LabSummary>> lab_list();
 /// Replaces this process by `command` inside a host ("h3" or "3"); returns only on failure. The process must be
 /// single-threaded, and must not have called become_namespace_root(): the lab's own user namespace is entered.

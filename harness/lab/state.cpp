@@ -217,8 +217,11 @@ Result<void> StateFolder::write(const LabRecord& record) {
 }
 
 std::optional<LabRecord> StateFolder::read(std::string_view name) const {
-    const UniqueFd file(::openat(folder_.get(), file_name(name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!file.valid()) {
+    // Whoever put a pipe or a device here must not make every command wait.
+    const UniqueFd file(
+        ::openat(folder_.get(), file_name(name).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat facts {};
+    if (!file.valid() || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
         return std::nullopt;
     }
     auto record = parse_record(read_all(file.get()));

@@ -142,7 +142,8 @@ TEST_F(LabRecords, WithNothingBehindThemAreRemovedByTheList) {
     const ProcessId self = identify_process(::getpid());
     write("being-built", self, {}, read_boot_id());
     write("killed-at-once", kDead, {}, read_boot_id());
-    write("keeper-killed", kDead, kDead, read_boot_id()); // processes may be inside: somebody has to look
+    write("keeper-killed", self, kDead, read_boot_id()); // its owner takes it down
+    write("both-killed", kDead, kDead, read_boot_id());
     write("earlier-boot", self, self, "another");
     const auto list = lab_list();
     ASSERT_TRUE(ok(list));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -146,6 +147,34 @@ TEST_F(Safety, HaltEndsARunRevertsAndAllowsNoOtherUntilReleased) {
     EXPECT_EQ(run_railbreak(home(), {"halt", "--release"}).status.code, 0);
     EXPECT_FALSE(std::filesystem::exists(home() / "state" / "halt"));
     EXPECT_EQ(run_railbreak(home(), {"run", scenario()}, kPatience).status.code, 0);
+}
+
+TEST_F(Safety, HaltEndsARunWithoutFaultsToo) {
+    RailbreakProcess process(home(), {"run", "--repeat", "3", "--no-faults", scenario()});
+    ASSERT_TRUE(process.wait_for_stderr("ring warmup 1/", kPatience)) << process.err();
+    const Finished halt = run_railbreak(home(), {"halt", "--json"}, kPatience);
+    EXPECT_EQ(halt.status.code, 0) << halt.err << halt.out;
+    const nlohmann::json report = nlohmann::json::parse(halt.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << halt.out;
+    EXPECT_EQ(report.at("runs").size(), 4U) << halt.out;
+    const std::optional<Finished> run = process.finish(kPatience);
+    ASSERT_TRUE(run) << process.err();
+    EXPECT_EQ(run->status.code, 4) << run->err;
+    EXPECT_THAT(run->err, HasSubstr("the agent has ended: ")); // and why: a signal, or the halt file
+    expect_nothing_left({});
+    const Finished refused = run_railbreak(home(), {"run", "--no-faults", scenario()}, kPatience);
+    EXPECT_EQ(refused.status.code, 3) << refused.err;
+    EXPECT_EQ(run_railbreak(home(), {"halt", "--release"}).status.code, 0);
+}
+
+TEST_F(Safety, WhatIsNoJournalAndNoLabKeepsNoCommandWaiting) {
+    ASSERT_EQ(::mkfifo((home() / "state" / "x.journal").c_str(), 0600), 0);
+    ASSERT_EQ(::mkfifo((home() / "state" / "x.lab.json").c_str(), 0600), 0);
+    std::filesystem::create_symlink("/dev/zero", home() / "state" / "y.journal");
+    EXPECT_EQ(run_railbreak(home(), {"lab", "list"}).status.code, 0);
+    EXPECT_EQ(run_railbreak(home(), {"recover"}).status.code, 0);
+    EXPECT_EQ(run_railbreak(home(), {"halt"}).status.code, 0);
+    EXPECT_EQ(run_railbreak(home(), {"halt", "--release"}).status.code, 0);
 }
 
 TEST_F(Safety, HaltTurnsToTheGuardOfAnAgentThatStandsStill) {

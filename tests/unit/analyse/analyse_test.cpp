@@ -268,6 +268,24 @@ const std::vector<Case> kStops{
          iteration(d, "ring", "steady", 0).correct = false;
      },
      "correctness", "ring", Verdict::kFail, "wrong result", ExitCode::kFail},
+    {"StoppedAfterAWrongResultIsToldFirst",
+     [](RunData& d, Plan&) {
+         stop(d, ErrorKind::kHarness);
+         iteration(d, "ring", "steady", 0).correct = false;
+     },
+     "run", "", Verdict::kFail, "it stopped [host=h3]; before that: correctness of ring: ", ExitCode::kFail},
+    {"StoppedAfterABeatenBound",
+     [](RunData& d, Plan&) {
+         stop(d, ErrorKind::kHarness);
+         iteration(d, "ring", "steady", 0).duration_ns /= 2;
+     },
+     "run", "", Verdict::kAborted, "it stopped [host=h3] (and ", ExitCode::kAborted},
+    {"TeardownStopBeforeAnyIteration",
+     [](RunData& d, Plan&) {
+         stop(d, ErrorKind::kTeardown);
+         d.iterations.clear();
+     },
+     "run", "", Verdict::kInconclusive, "it stopped [host=h3] (and ", ExitCode::kTeardown},
 };
 
 const std::vector<Case> kWithoutFaults{

@@ -84,6 +84,27 @@ TEST_F(HostLockTest, TellsWhoLives) {
     EXPECT_TRUE(std::filesystem::exists(lock.path()));
 }
 
+TEST_F(HostLockTest, ANoteExcludesNobodyAndIsListed) {
+    const auto note = HostLock::note_presence(folder_, kHere, owner("measured"));
+    ASSERT_TRUE(note) << note.error().to_line();
+    const auto lock = HostLock::take(folder_, kHere, owner("broken"));
+    ASSERT_TRUE(lock) << lock.error().to_line();
+    EXPECT_EQ(list_owners(folder_, true)->size(), 2U);
+}
+
+TEST_F(HostLockTest, ADeadOwnerThatNobodyReapsHasNoHost) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto lock = HostLock::take(folder_, kHere, owner("run-1"));
+        ::_exit(lock ? 0 : 1); // no destructor
+    }
+    siginfo_t ended{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0); // it stays a zombie
+    EXPECT_EQ(list_owners(folder_, true)->size(), 0U);
+    EXPECT_TRUE(std::filesystem::is_empty(folder_));
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
 TEST_F(HostLockTest, OwnersSurviveTheirText) {
     HostOwner before = owner("a run\nwith=signs");
     before.guard = {4, 5, {}};
