@@ -26,8 +26,6 @@ namespace {
 constexpr std::uint64_t kPeriodUs = 10'000;
 constexpr std::uint64_t kLeastQuotaUs = 1'000;        ///< min_cfs_quota_period of the kernel's scheduler
 constexpr std::uint64_t kLongestPeriodUs = 1'000'000; ///< max_cfs_quota_period
-constexpr std::string_view kMarker = "railbreak-cpu";
-constexpr std::string_view kOurs = "railbreak-";
 
 struct Former {
     GroupPlace place;
@@ -102,7 +100,7 @@ Result<bool> is_there(HostOps& ops, const std::string& folder) {
 /// processes in the cgroup itself the kernel allows it only for the lowest one.
 Result<bool> is_closed(HostOps& ops, const FacetContext& context, const std::string& folder, bool lowest) {
     const auto given = ops.read_file(folder + "/cgroup.subtree_control");
-    const auto marked = is_there(ops, fmt::format("{}/{}", folder, kMarker));
+    const auto marked = is_there(ops, fmt::format("{}/{}", folder, kCpuMarker));
     if (!given || !marked) {
         return tl::unexpected(given ? marked.error() : given.error());
     }
@@ -157,7 +155,7 @@ Result<void> open_cgroup(HostOps& ops, const std::string& cgroup) {
     if (!given || has_controller(*given)) {
         return given ? Result<void>() : tl::unexpected(given.error());
     }
-    return present_is_fine(ops.make_cgroup(fmt::format("{}/{}", *folder, kMarker))).and_then([&] {
+    return present_is_fine(ops.make_cgroup(fmt::format("{}/{}", *folder, kCpuMarker))).and_then([&] {
         return ops.write_file(*folder + "/cgroup.subtree_control", "+cpu");
     });
 }
@@ -165,12 +163,12 @@ Result<void> open_cgroup(HostOps& ops, const std::string& cgroup) {
 /// Takes it back unless somebody uses it. What another fault of ours uses keeps its marker; what others use is theirs.
 Result<void> close_cgroup(HostOps& ops, const std::string& cgroup) {
     const auto folder = folder_of(ops, cgroup);
-    const auto marked = folder ? is_there(ops, fmt::format("{}/{}", *folder, kMarker)) : Result<bool>(false);
+    const auto marked = folder ? is_there(ops, fmt::format("{}/{}", *folder, kCpuMarker)) : Result<bool>(false);
     if (!folder || !marked || !*marked) {
         return folder && marked ? Result<void>() : tl::unexpected(folder ? marked.error() : folder.error());
     }
     const auto user = user_of_controller(ops, *folder);
-    if (!user || user->starts_with(kOurs)) {
+    if (!user || is_group_name(*user)) {
         return user ? Result<void>() : tl::unexpected(user.error());
     }
     if (user->empty()) {
@@ -178,7 +176,7 @@ Result<void> close_cgroup(HostOps& ops, const std::string& cgroup) {
             return taken;
         }
     }
-    return gone_is_fine(ops.remove_cgroup(fmt::format("{}/{}", *folder, kMarker)));
+    return gone_is_fine(ops.remove_cgroup(fmt::format("{}/{}", *folder, kCpuMarker)));
 }
 
 class Cpu final : public FacetOf<Former> {
@@ -273,14 +271,14 @@ protected:
         for (const std::string& cgroup : former.closed) {
             const auto folder = notes ? folder_of(ops, cgroup) : tl::unexpected(notes.error());
             const auto user = folder ? user_of_controller(ops, *folder) : folder;
-            const auto marked = user ? is_there(ops, fmt::format("{}/{}", *folder, kMarker)) : Result<bool>(false);
+            const auto marked = user ? is_there(ops, fmt::format("{}/{}", *folder, kCpuMarker)) : Result<bool>(false);
             if (!user || !marked) {
                 return tl::unexpected(user ? marked.error() : user.error());
             }
             if (*marked && user->empty()) {
                 return fail(ErrorKind::kTeardown, fmt::format("the children of {} still have a controller", cgroup));
             }
-            if (!user->empty() && !user->starts_with(kOurs)) {
+            if (!user->empty() && !is_group_name(*user)) {
                 notes->push_back(fmt::format("{}/{} uses the controller cpu now, so it stays", cgroup, *user));
             }
         }

@@ -16,6 +16,8 @@ namespace railbreak::injectors {
 namespace {
 
 constexpr std::string_view kNamePrefix = "railbreak-";
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kNameLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-";
 constexpr auto kDissolveBudget = std::chrono::seconds(5);
 constexpr auto kBetweenTries = std::chrono::milliseconds(5);
 
@@ -104,11 +106,9 @@ std::string group_name(const FacetContext& context) {
     constexpr std::size_t kLongestRun = 64;
     const std::size_t space = context.owner.find(' ');
     std::string run = context.owner.substr(space == std::string::npos ? 0 : space + 1).substr(0, kLongestRun);
-    const auto plain = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
-    };
-    std::replace_if(
-        run.begin(), run.end(), [&](char c) { return !plain(c); }, '_');
+    for (std::size_t odd = 0; (odd = run.find_first_not_of(kNameLetters, odd)) != std::string::npos;) {
+        run[odd] = '_';
+    }
     return fmt::format("{}{}-{}", kNamePrefix, run, context.target.process.pid);
 }
 
@@ -273,6 +273,13 @@ std::optional<CgroupMount> find_mount(std::string_view mountinfo, CgroupTree tre
     return std::nullopt;
 }
 
+bool is_group_name(std::string_view name) {
+    const std::size_t dash = name.rfind('-');
+    return name.starts_with(kNamePrefix) && dash >= kNamePrefix.size() && dash + 1 < name.size() &&
+           name.find_first_not_of(kDigits, dash + 1) == std::string_view::npos &&
+           name.find_first_not_of(kNameLetters) == std::string_view::npos;
+}
+
 void put_place(Encoder& out, const GroupPlace& place) {
     out.put(static_cast<std::uint8_t>(place.tree));
     out.put_string(place.former);
@@ -285,7 +292,7 @@ bool get_place(Decoder& in, GroupPlace& place) {
     place.former = in.get_string();
     place.name = in.get_string();
     return in.ok() && tree <= static_cast<std::uint8_t>(CgroupTree::kCpu) &&
-           (place.name.empty() || (place.name.starts_with(kNamePrefix) && place.name.find('/') == std::string::npos));
+           (place.name.empty() || is_group_name(place.name));
 }
 
 Result<GroupPlace> find_place(HostOps& ops, const FacetContext& context, CgroupTree tree) {
@@ -303,7 +310,7 @@ Result<GroupPlace> find_place(HostOps& ops, const FacetContext& context, CgroupT
     const std::string last = place.former.substr(slash + 1);
     if (last == place.name) {
         place.former.erase(std::max<std::size_t>(slash, 1)); // another fault of ours made it already
-    } else if (last.starts_with(kNamePrefix)) {
+    } else if (is_group_name(last)) {
         return refuse(context, fmt::format("it is in {} of another run", place.former));
     }
     const auto folder = former_folder(ops, place);

@@ -34,6 +34,12 @@ struct CgroupMount {
 /// The mount of that tree among the lines of a mountinfo file; empty when there is none.
 [[nodiscard]] std::optional<CgroupMount> find_mount(std::string_view mountinfo, CgroupTree tree);
 
+/// Marks a cgroup v2 that a quota has given the controller cpu to its children (see facet_cpu.cpp).
+inline constexpr std::string_view kCpuMarker = "railbreak-cpu";
+/// True for the names of groups, "railbreak-RUN-PID": letters, digits, dashes and underscores. A dot is in the name of
+/// every unit of systemd, and one of those may be called railbreak-recover.service.
+[[nodiscard]] bool is_group_name(std::string_view name);
+
 /// A process's group, made or not. Goes into the journal.
 struct GroupPlace {
     CgroupTree tree = CgroupTree::kUnified;

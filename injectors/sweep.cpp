@@ -235,7 +235,7 @@ void Sweeper::look_below(CgroupTree tree, const CgroupMount& mount, const std::s
             !name.ends_with(".service")) {
             continue; // a file of a controller
         }
-        if (!name.starts_with("railbreak-")) {
+        if (!is_group_name(name) && name != kCpuMarker) {
             look_below(tree, mount, path + "/" + name, depth + 1);
             continue;
         }

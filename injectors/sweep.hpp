@@ -2,7 +2,7 @@
 //
 // Everything that an injector makes carries a mark: qdiscs the major numbers fa01 to fa0f, filters and packet programs
 // the priorities fa00 and fa01, ifb devices an alias that begins with "railbreak ", policy rules and routes the
-// protocol 202, nftables tables the name "railbreak", cgroups a name that begins with "railbreak-". A value that was
+// protocol 202, nftables tables the name "railbreak", cgroups a name like "railbreak-RUN-PID". A value that was
 // changed in place (the rate of a lab's htb class, an MTU, a link that is down, a process that was stopped by a signal)
 // carries none: of those only the journal knows.
 //

@@ -70,7 +70,8 @@ TEST(CgroupPlaces, ComeBackFromTheJournalOrNotAtAll) {
     EXPECT_EQ(place.former, "/a/b");
     EXPECT_EQ(place.name, "railbreak-run-7");
     // A name that is none of ours could make the undo empty somebody else's cgroup.
-    for (const char* name : {"system.slice", "railbreak-x/../../y", "railbreak"}) {
+    for (const char* name : {"system.slice", "railbreak-x/../../y", "railbreak", "railbreak-7", "railbreak-x",
+                             "railbreak-recover.service", "railbreak-run-7.service"}) {
         Encoder other;
         put_place(other, {CgroupTree::kCpu, "/a/b", name});
         const std::string wrong = other.take();
