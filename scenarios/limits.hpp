@@ -40,6 +40,12 @@ inline constexpr std::int32_t kIpv6MinMtu = 1280;      ///< RFC 8200: below it t
 inline constexpr std::int64_t kMaxLimit = 1'000'000;   ///< of min and max in expectations
 inline constexpr std::int64_t kLimitScale = 1'000'000; ///< millionths
 
+inline constexpr std::size_t kMaxSuiteEntries = 256;
+inline constexpr std::size_t kMaxSuiteItems = 10'000; ///< combinations with their repeats, before any is excluded
+inline constexpr std::size_t kMaxAxes = 16;           ///< parameters of one entry
+inline constexpr std::size_t kMaxAxisValues = 1000;
+inline constexpr std::int64_t kMaxParallel = 64;
+
 inline constexpr std::int32_t kDefaultMtuBytes = 1500;
 inline constexpr Nanoseconds kDefaultIterationTimeout = std::chrono::seconds(20);
 inline constexpr Nanoseconds kDefaultLease = std::chrono::seconds(10);

@@ -72,16 +72,23 @@ Checked<Scenario> load_scenario(std::string_view text, std::string_view source_n
     if (!root) {
         return tl::unexpected<Diagnostics>(Diagnostics{root.error()});
     }
+    Checked<Scenario> scenario = load_scenario_tree(*root, source, known);
+    if (scenario) {
+        scenario->source_text = std::string(text);
+    }
+    return scenario;
+}
+
+Checked<Scenario> load_scenario_tree(const YamlNode& root, const std::string& source, const KnownAlgorithms& known) {
     DiagnosticSink sink(source);
     Origins origins;
-    Scenario scenario = read_scenario(*root, known, sink, origins);
+    Scenario scenario = read_scenario(root, known, sink, origins);
     if (sink.empty()) {
         check_rules(scenario, origins, known, sink);
     }
     if (!sink.empty()) {
         return tl::unexpected<Diagnostics>(std::move(sink).take());
     }
-    scenario.source_text = std::string(text);
     scenario.source_name = source;
     return scenario;
 }

@@ -8,6 +8,7 @@
 #include "scenarios/diagnostic.hpp"
 #include "scenarios/known_algorithms.hpp"
 #include "scenarios/model.hpp"
+#include "scenarios/yaml_tree.hpp"
 
 namespace railbreak::scenarios {
 
@@ -16,6 +17,10 @@ namespace railbreak::scenarios {
 /// DiagnosticSink::kLimit diagnostics; rules that relate values are checked only when every single value is right.
 [[nodiscard]] Checked<Scenario> load_scenario(std::string_view text, std::string_view source_name,
                                               const KnownAlgorithms& known);
+
+/// The same for a text that was parsed. Scenario::source_text stays empty.
+[[nodiscard]] Checked<Scenario> load_scenario_tree(const YamlNode& root, const std::string& source_name,
+                                                   const KnownAlgorithms& known);
 
 /// The text of a regular file of at most kMaxFileBytes and one more, by which a larger one is known. `what` stands in
 /// the messages: "a scenario file".

@@ -48,7 +48,10 @@ protected:
     }
 
     /// A name: of a scenario, of a fault.
-    void read_name(const Field& map, std::string& to);
+    void read_name(const Field& map, std::string& to, std::string_view key = "name");
+    /// "railbreak: 1". A file of another version is not read further: its errors would only mislead; false then.
+    bool read_version(const Field& root);
+    void read_description(const Field& root, std::string& to);
 
     DiagnosticSink& sink_;
     FieldReader& fields_;

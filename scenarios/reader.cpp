@@ -25,7 +25,7 @@ public:
             return scenario;
         }
         read_name(root, scenario.name);
-        read_description(root, scenario);
+        read_description(root, scenario.description);
         with(root, "cluster", [&](const Field& field) { read_cluster(field, scenario.cluster); });
         with(root, "workload", [&](const Field& field) { read_workload(field, scenario.workload); });
         with(root, "lease",
@@ -44,31 +44,6 @@ public:
     }
 
 private:
-    /// A file of another version is not read further: its errors would only mislead.
-    bool read_version(const Field& root) {
-        bool supported = true;
-        with(root, "railbreak", [&](const Field& field) {
-            const auto text = fields_.text(field);
-            supported = text == "1";
-            if (text && !supported) {
-                fields_.complain(field, fmt::format("format version {} is not supported", quote(*text)),
-                                 "this build reads version 1: write \"railbreak: 1\"");
-            }
-        });
-        return supported;
-    }
-
-    void read_description(const Field& root, Scenario& scenario) {
-        with(root, "description", [&](const Field& field) {
-            const auto text = fields_.text(field);
-            if (text && text->size() > kMaxDescriptionLength) {
-                fields_.complain(field, fmt::format("has {} bytes", text->size()),
-                                 fmt::format("allowed: at most {}", kMaxDescriptionLength));
-            }
-            store(text, scenario.description);
-        });
-    }
-
     void read_cluster(const Field& map, ClusterSpec& cluster) {
         if (!fields_.check_map(map, format_section("cluster"))) {
             return;
