@@ -1,5 +1,5 @@
-// A suite: scenarios with parameters, in an order, with a rule for failures. The file as typed values, and its expansion
-// into items, each of which is one ordinary run of one complete scenario.
+// A suite: scenarios with parameters, in an order, with a rule for failures. The file as typed values, and its
+// expansion into items, each of which is one ordinary run of one complete scenario.
 #pragma once
 
 #include <array>

@@ -75,11 +75,11 @@ std::vector<MatrixValue> values_of(const MatrixAxis& axis, const YamlNode& tree)
     const std::int64_t hosts = number_at(tree, "cluster.hosts", 1);
     for (std::int64_t i = 0; i < hosts; ++i) {
         for (std::int64_t j = i + 1; j < hosts; ++j) {
-            values.push_back({fmt::format("{}+{}", i, j),
-                              {{axis.paths[0], number_node(i, axis.at), axis.at},
-                               {axis.paths[1], number_node(j, axis.at), axis.at}},
-                              {},
-                              axis.at});
+            values.push_back(
+                {fmt::format("{}+{}", i, j),
+                 {{axis.paths[0], number_node(i, axis.at), axis.at}, {axis.paths[1], number_node(j, axis.at), axis.at}},
+                 {},
+                 axis.at});
         }
     }
     return values;
@@ -159,6 +159,10 @@ private:
             sink_.add(entry.at, tree.error().to_line(), "");
             return std::nullopt;
         }
+        if (tree->kind != YamlNode::Kind::kMap) {
+            sink_.add(entry.at, fmt::format("{} is no scenario", quote(path)), "a scenario is a YAML map");
+            return std::nullopt;
+        }
         return Combination{*tree, {}, {}, {}};
     }
 
@@ -170,8 +174,11 @@ private:
     bool put(Combination& into, const SuiteSetting& setting) {
         const auto places = put_value(into.tree, setting.path, setting.value);
         if (!places) {
-            sink_.add(setting.at, fmt::format("{}: {}", one_line(setting.path), places.error().what),
-                      places.error().allowed);
+            std::string path = one_line(setting.path);
+            if (const std::size_t only = path.find('?'); only != std::string::npos) {
+                path.replace(only, 1, "NAME"); // see long_path()
+            }
+            sink_.add(setting.at, fmt::format("{}: {}", path, places.error().what), places.error().allowed);
             return false;
         }
         for (const Position place : *places) {

@@ -14,7 +14,8 @@ namespace railbreak::scenarios {
 
 namespace {
 
-constexpr std::string_view kForm = R"(write a path like "cluster.hosts", "faults.NAME.fraction" or "faults[0].target.host")";
+constexpr std::string_view kForm =
+    R"(write a path like "cluster.hosts", "faults.NAME.fraction" or "faults[0].target.host")";
 constexpr std::size_t kLongestIndex = 4;
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kShortForms{
     {{"hosts", "cluster.hosts"},
@@ -88,9 +89,9 @@ std::string_view name_of(const YamlNode& node) {
         return node.text;
     }
     const auto found = std::ranges::find(node.keys, "name", &YamlNode::text);
-    return found == node.keys.end() ? std::string_view()
-                                    : std::string_view(node.items[static_cast<std::size_t>(found - node.keys.begin())]
-                                                           .text);
+    return found == node.keys.end()
+               ? std::string_view()
+               : std::string_view(node.items[static_cast<std::size_t>(found - node.keys.begin())].text);
 }
 
 /// The elements of a list that a step names.
@@ -111,9 +112,8 @@ tl::expected<std::vector<std::size_t>, PathProblem> elements(const YamlNode& lis
                        fmt::format("say which: faults.NAME. ..., with one of {}", join(names)));
     }
     if (found.empty()) {
-        const std::string what =
-            step.index ? fmt::format("there is no element [{}]", *step.index)
-                       : fmt::format("there is no element named {}", quote(step.word));
+        const std::string what = step.index ? fmt::format("there is no element [{}]", *step.index)
+                                            : fmt::format("there is no element named {}", quote(step.word));
         return problem(what, list.items.empty() ? "the list is empty" : fmt::format("there are: {}", join(names)));
     }
     return found;
@@ -206,9 +206,9 @@ Done put(YamlNode& node, std::span<const Step> steps, const YamlNode& value, std
     case YamlNode::Kind::kNull:
     case YamlNode::Kind::kScalar: break;
     }
-    return problem(fmt::format("there is a single value before {}",
-                               steps.front().index ? fmt::format("[{}]", *steps.front().index)
-                                                   : quote(steps.front().word)),
+    return problem(fmt::format("there is a single value before {}", steps.front().index
+                                                                        ? fmt::format("[{}]", *steps.front().index)
+                                                                        : quote(steps.front().word)),
                    std::string(kForm));
 }
 
@@ -222,7 +222,8 @@ tl::expected<void, PathProblem> check_path(std::string_view path) {
 }
 
 std::string long_path(std::string_view path) {
-    const auto* const found = std::ranges::find(kShortForms, path, &std::pair<std::string_view, std::string_view>::first);
+    const auto* const found =
+        std::ranges::find(kShortForms, path, &std::pair<std::string_view, std::string_view>::first);
     return std::string(found == kShortForms.end() ? path : found->second);
 }
 

@@ -27,9 +27,9 @@ struct PathProblem {
 /// and workload; "host", "nic", "rank", "kind", "fraction" and "rate" for those of the scenario's only fault.
 [[nodiscard]] std::string long_path(std::string_view path);
 
-/// Puts the value at every place that the path names; maps on the way that are not there are made. A value of kind kNull
-/// takes the key away. What is put takes the position of what was there, or of the map that it is added to, so that
-/// errors about it name the scenario's line. Gives those positions.
+/// Puts the value at every place that the path names; maps on the way that are not there are made. A value of kind
+/// kNull takes the key away. What is put takes the position of what was there, or of the map that it is added to, so
+/// that errors about it name the scenario's line. Gives those positions.
 [[nodiscard]] tl::expected<std::vector<Position>, PathProblem> put_value(YamlNode& root, std::string_view path,
                                                                          const YamlNode& value);
 

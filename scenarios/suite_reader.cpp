@@ -18,9 +18,15 @@ namespace railbreak::scenarios {
 namespace {
 
 constexpr bool kRequired = true;
-constexpr std::array kFile{KeySpec{"railbreak", kRequired}, KeySpec{"suite", kRequired},    KeySpec{"description"},
-                           KeySpec{"seed"},                 KeySpec{"repeats"},             KeySpec{"order"},
-                           KeySpec{"on_failure"},           KeySpec{"parallel"},            KeySpec{"scenarios", kRequired}};
+constexpr std::array kFile{KeySpec{"railbreak", kRequired},
+                           KeySpec{"suite", kRequired},
+                           KeySpec{"description"},
+                           KeySpec{"seed"},
+                           KeySpec{"repeats"},
+                           KeySpec{"order"},
+                           KeySpec{"on_failure"},
+                           KeySpec{"parallel"},
+                           KeySpec{"scenarios", kRequired}};
 constexpr std::array kEntry{KeySpec{"file", kRequired}, KeySpec{"name"},    KeySpec{"set"},       KeySpec{"matrix"},
                             KeySpec{"exclude"},         KeySpec{"repeats"}, KeySpec{"on_failure"}};
 constexpr std::array kSections{Section{"", kFile}, Section{"scenarios[]", kEntry}};
@@ -35,8 +41,9 @@ std::optional<std::string> fraction_path(std::string_view path) {
     if (path == kSlowdown) {
         return long_path("fraction");
     }
-    return path.ends_with(".ell") ? std::optional(std::string(path.substr(0, path.size() - kSlowdown.size())) + "fraction")
-                                  : std::nullopt;
+    return path.ends_with(".ell")
+               ? std::optional(std::string(path.substr(0, path.size() - kSlowdown.size())) + "fraction")
+               : std::nullopt;
 }
 
 /// What a value is called in the names of items.
@@ -76,8 +83,7 @@ public:
         read_integer(root, "repeats", 1, kMaxSuiteItems, defaults.repeats);
         read_integer(root, "parallel", 1, kMaxParallel, suite.parallel);
         with(root, "order", [&](const Field& field) { store_choice(field, kSuiteOrders, suite.order); });
-        with(root, "on_failure",
-             [&](const Field& field) { store_choice(field, kOnFailures, defaults.on_failure); });
+        with(root, "on_failure", [&](const Field& field) { store_choice(field, kOnFailures, defaults.on_failure); });
         with(root, "scenarios", [&](const Field& field) {
             for (const Field& element : fields_.list(field, 1, kMaxSuiteEntries)) {
                 read_entry(element, suite.entries.emplace_back(defaults));
@@ -124,7 +130,8 @@ private:
         std::set<std::string_view> seen;
         for (std::size_t i = 0; i < node.items.size(); ++i) {
             if (!seen.insert(node.keys[i].text).second) {
-                sink_.add(node.keys[i].at, fmt::format("key {} stands twice in {}", quote(node.keys[i].text), field.path),
+                sink_.add(node.keys[i].at,
+                          fmt::format("key {} stands twice in {}", quote(node.keys[i].text), field.path),
                           "keep one of them");
                 continue;
             }
@@ -233,10 +240,8 @@ private:
         } else if (element.node->kind == YamlNode::Kind::kNull) {
             fields_.complain(element, "has no value", "write a value; only settings can take a key away");
         } else if (check_place(element, axis.name)) {
-            axis.values.push_back({label_of(*element.node),
-                                   {setting(element, axis.name, *element.node)},
-                                   {},
-                                   element.node->at});
+            axis.values.push_back(
+                {label_of(*element.node), {setting(element, axis.name, *element.node)}, {}, element.node->at});
         }
     }
 

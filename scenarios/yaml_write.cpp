@@ -50,10 +50,10 @@ public:
             const YamlNode& item = node.items[i];
             const bool map = node.kind == YamlNode::Kind::kMap;
             // The top level of a scenario and its sections read best in lines; below, one line says it all.
-            const bool in_one_line = item.kind == YamlNode::Kind::kScalar || item.kind == YamlNode::Kind::kNull ||
-                                     ((indent > 0 || item.kind == YamlNode::Kind::kSequence) && is_short(item) &&
-                                      !has_maps(item)) ||
-                                     item.items.empty();
+            const bool in_one_line =
+                item.kind == YamlNode::Kind::kScalar || item.kind == YamlNode::Kind::kNull ||
+                ((indent > 0 || item.kind == YamlNode::Kind::kSequence) && is_short(item) && !has_maps(item)) ||
+                item.items.empty();
             out_.append(indent, ' ');
             out_ += map ? scalar(node.keys[i]) + ":" : "-";
             if (in_one_line) {
@@ -68,9 +68,8 @@ public:
 
 private:
     [[nodiscard]] static bool has_maps(const YamlNode& node) {
-        return node.kind == YamlNode::Kind::kSequence && std::ranges::any_of(node.items, [](const YamlNode& item) {
-                   return item.kind == YamlNode::Kind::kMap;
-               });
+        return node.kind == YamlNode::Kind::kSequence &&
+               std::ranges::any_of(node.items, [](const YamlNode& item) { return item.kind == YamlNode::Kind::kMap; });
     }
 
     std::string out_;

@@ -8,49 +8,82 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "scenarios/schema.hpp"
+#include "scenarios/suite_summary.hpp"
 #include "scenarios/summary.hpp"
 
 namespace railbreak::cli {
 
 namespace {
 
-nlohmann::json to_json(const std::string& path, const scenarios::Checked<scenarios::Scenario>& scenario) {
-    nlohmann::json json{{"file", path}, {"valid", scenario.has_value()}};
-    if (!scenario) {
-        for (const scenarios::Diagnostic& diagnostic : scenario.error()) {
-            json["errors"].push_back({{"line", diagnostic.at.line},
-                                      {"column", diagnostic.at.column},
-                                      {"message", diagnostic.message},
-                                      {"allowed", diagnostic.allowed}});
-        }
-        return json;
+nlohmann::json to_json(const scenarios::Scenario& scenario) {
+    const scenarios::Summary summary = scenarios::summarise(scenario);
+    return {{"kind", "scenario"},
+            {"name", scenario.name},
+            {"iterations", summary.iterations},
+            {"estimated_run_time_ns", summary.estimated_run_time.count()},
+            {"notes", summary.notes}};
+}
+
+nlohmann::json to_json(const scenarios::SuitePlan& suite) {
+    nlohmann::json items = nlohmann::json::array();
+    for (const scenarios::SuiteItem& item : suite.items) {
+        items.push_back({{"name", item.name},
+                         {"scenario", item.scenario.name},
+                         {"params", nlohmann::json::parse(scenarios::params_json(item.params))},
+                         {"repeat", item.repeat},
+                         {"seed", std::to_string(item.seed)},
+                         {"on_failure", to_string(item.on_failure)},
+                         {"plan_hash", item.plan_hash}});
     }
-    const scenarios::Summary summary = scenarios::summarise(*scenario);
-    json["name"] = scenario->name;
-    json["iterations"] = summary.iterations;
-    json["estimated_run_time_ns"] = summary.estimated_run_time.count();
-    json["notes"] = summary.notes;
-    return json;
+    return {{"kind", "suite"},
+            {"name", suite.name},
+            {"order", to_string(suite.order)},
+            {"seed", std::to_string(suite.seed)},
+            {"plan_hash", suite.hash},
+            {"estimated_run_time_ns", scenarios::estimate_run_time(suite).count()},
+            {"items", std::move(items)}};
+}
+
+nlohmann::json errors_json(const scenarios::Diagnostics& diagnostics) {
+    nlohmann::json errors = nlohmann::json::array();
+    for (const scenarios::Diagnostic& diagnostic : diagnostics) {
+        errors.push_back({{"line", diagnostic.at.line},
+                          {"column", diagnostic.at.column},
+                          {"message", diagnostic.message},
+                          {"allowed", diagnostic.allowed}});
+    }
+    return errors;
+}
+
+std::string to_text(const ScenarioOrSuite& what) {
+    const auto* scenario = std::get_if<scenarios::Scenario>(&what);
+    return scenario != nullptr ? scenarios::to_text(scenarios::summarise(*scenario))
+                               : scenarios::to_text(std::get<scenarios::SuitePlan>(what));
 }
 
 int validate(const CommonOptions& common, const std::vector<std::string>& paths) {
     int exit_code = 0;
     nlohmann::json results = nlohmann::json::array();
     for (const std::string& path : paths) {
-        const scenarios::Checked<scenarios::Scenario> scenario = load(path);
-        if (!scenario) {
+        const scenarios::Checked<ScenarioOrSuite> read = load_any(path, {});
+        nlohmann::json& result = results.emplace_back();
+        if (!read) {
             exit_code = exit_code_of_bad_input();
-            for (const scenarios::Diagnostic& diagnostic : scenario.error()) {
+            for (const scenarios::Diagnostic& diagnostic : read.error()) {
                 tell_user(fmt::format("{}\n", diagnostic.to_line()));
             }
-        } else if (!common.json) {
-            print_result(fmt::format("{}: valid\n{}", path, scenarios::to_text(scenarios::summarise(*scenario))));
+            result["errors"] = errors_json(read.error());
+        } else if (common.json) {
+            result = std::visit([](const auto& what) { return to_json(what); }, *read);
+        } else {
+            print_result(fmt::format("{}: valid\n{}", path, to_text(*read)));
         }
-        results.push_back(to_json(path, scenario));
+        result["file"] = path;
+        result["valid"] = read.has_value();
     }
     if (common.json) {
-        print_result(fmt::format(
-            "{}\n", nlohmann::json{{"schema", "railbreak-validate"}, {"version", 1}, {"files", results}}.dump(2)));
+        const nlohmann::json document{{"schema", "railbreak-validate"}, {"version", 1}, {"files", std::move(results)}};
+        print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     }
     return exit_code;
 }
@@ -58,16 +91,19 @@ int validate(const CommonOptions& common, const std::vector<std::string>& paths)
 } // namespace
 
 void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& choose) {
-    CLI::App* check = app.add_subcommand("validate", "Check scenario files and say what was understood");
+    CLI::App* check = app.add_subcommand("validate", "Check scenario and suite files and say what was understood");
     auto paths = std::make_shared<std::vector<std::string>>();
-    check->add_option("FILE", *paths, "Scenario files (YAML), - for standard input")->required();
+    check->add_option("FILE", *paths, "Scenario or suite files (YAML), - for standard input")->required();
     check->callback([&common, paths, choose] { choose([&common, paths] { return validate(common, *paths); }); });
 
-    CLI::App* schema = app.add_subcommand("schema", "Print the JSON Schema of scenario files");
-    schema->callback([choose] {
-        choose([] {
-            const std::string_view text = scenarios::scenario_schema_json();
-            print_result(text);
+    CLI::App* schema = app.add_subcommand("schema", "Print the JSON Schema of scenario or suite files");
+    auto which = std::make_shared<std::string>("scenario");
+    schema->add_option("KIND", *which, "scenario or suite")
+        ->check(CLI::IsMember({"scenario", "suite"}))
+        ->capture_default_str();
+    schema->callback([which, choose] {
+        choose([which] {
+            print_result(*which == "suite" ? scenarios::suite_schema_json() : scenarios::scenario_schema_json());
             return 0;
         });
     });

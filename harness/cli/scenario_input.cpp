@@ -13,6 +13,7 @@
 #include "harness/controller/damage.hpp"
 #include "harness/record/location.hpp"
 #include "scenarios/load.hpp"
+#include "scenarios/suite_reader.hpp"
 
 namespace railbreak::cli {
 
@@ -34,6 +35,30 @@ Result<void> check_options(const scenarios::Scenario& scenario, const scenarios:
         .map([](const collective::Plan&) {});
 }
 
+/// The text of a file, or of standard input for "-".
+scenarios::Checked<std::string> read_input(const std::string& path, std::string_view what) {
+    return path != "-" ? scenarios::read_text_file(path, what)
+                       : std::string{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+/// What was read; or nothing, after telling what is wrong.
+template <class T>
+std::optional<T> told(const CommonOptions& common, const std::string& path, scenarios::Checked<T> read) {
+    if (read) {
+        return std::move(*read);
+    }
+    for (const scenarios::Diagnostic& diagnostic : read.error()) {
+        tell_user(fmt::format("{}\n", diagnostic.to_line()));
+    }
+    if (common.json) {
+        print_error_json(Error(ErrorKind::kInput,
+                               fmt::format("{} is no valid {}", path,
+                                           std::is_same_v<T, scenarios::Scenario> ? "scenario" : "scenario or suite"))
+                             .advise("railbreak validate --json tells what is wrong where"));
+    }
+    return std::nullopt;
+}
+
 } // namespace
 
 scenarios::KnownAlgorithms known_algorithms() {
@@ -48,26 +73,31 @@ scenarios::KnownAlgorithms known_algorithms() {
 }
 
 scenarios::Checked<scenarios::Scenario> load(const std::string& path) {
-    if (path != "-") {
-        return scenarios::load_scenario_file(path, known_algorithms());
-    }
-    const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-    return scenarios::load_scenario(text, path, known_algorithms());
+    return read_input(path, "a scenario file").and_then([&](const std::string& text) {
+        return scenarios::load_scenario(text, path, known_algorithms());
+    });
+}
+
+scenarios::Checked<ScenarioOrSuite> load_any(const std::string& path, const scenarios::SuiteChoices& choices) {
+    const scenarios::KnownAlgorithms known = known_algorithms();
+    return read_input(path, "a scenario or suite file")
+        .and_then([&](const std::string& text) -> scenarios::Checked<ScenarioOrSuite> {
+            if (!scenarios::is_suite(text)) {
+                return scenarios::load_scenario(text, path, known);
+            }
+            return scenarios::load_suite(text, path).and_then([&](const scenarios::Suite& suite) {
+                return scenarios::expand_suite(suite, known, choices);
+            });
+        });
 }
 
 std::optional<scenarios::Scenario> read_scenario(const CommonOptions& common, const std::string& path) {
-    scenarios::Checked<scenarios::Scenario> scenario = load(path);
-    if (scenario) {
-        return std::move(*scenario);
-    }
-    for (const scenarios::Diagnostic& diagnostic : scenario.error()) {
-        tell_user(fmt::format("{}\n", diagnostic.to_line()));
-    }
-    if (common.json) {
-        print_error_json(Error(ErrorKind::kInput, fmt::format("{} is no valid scenario", path))
-                             .advise("railbreak validate --json tells what is wrong where"));
-    }
-    return std::nullopt;
+    return told(common, path, load(path));
+}
+
+std::optional<ScenarioOrSuite> read_any(const CommonOptions& common, const std::string& path,
+                                        const scenarios::SuiteChoices& choices) {
+    return told(common, path, load_any(path, choices));
 }
 
 std::string what_is_wrong_with_seed(const std::string& text) {

@@ -95,11 +95,13 @@ inline std::filesystem::path source_dir() {
     return RAILBREAK_SOURCE_DIR;
 }
 
-/// The catalog's files, sorted.
-inline std::vector<std::filesystem::path> catalog() {
+/// The catalog's scenarios, sorted; or those of a folder of it.
+inline std::vector<std::filesystem::path> catalog(const std::filesystem::path& folder = "") {
     std::vector<std::filesystem::path> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "scenarios" / "catalog")) {
-        paths.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "scenarios" / "catalog" / folder)) {
+        if (entry.is_regular_file()) {
+            paths.push_back(entry.path());
+        }
     }
     std::sort(paths.begin(), paths.end());
     return paths;
