@@ -30,12 +30,37 @@ endfunction()
 # Folders under tests/ whose tests also run under ThreadSanitizer; they get the label "threads".
 set(RAILBREAK_THREADED_TESTS execute launch)
 
-# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab] [TIMEOUT seconds] [PRIVATE_NICS])
+# Registers a program with CTest, whole or in shards NAME.1 ... NAME.n, which a parallel run begins with; sets `tests`
+# to the names in the caller. They begin at the same time, so each appends a file name of its own to the folder that
+# GTEST_OUTPUT names.
+function(railbreak_register_test name shards)
+    if(NOT shards)
+        add_test(NAME ${name} COMMAND ${name})
+        set(tests ${name} PARENT_SCOPE)
+        return()
+    endif()
+    foreach(shard RANGE 1 ${shards})
+        math(EXPR index "${shard} - 1")
+        add_test(NAME ${name}.${shard} COMMAND ${name})
+        set_tests_properties(
+            ${name}.${shard}
+            PROPERTIES COST 100 ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}"
+                       ENVIRONMENT_MODIFICATION "GTEST_OUTPUT=string_append:${name}.${shard}.xml"
+        )
+        list(APPEND names ${name}.${shard})
+    endforeach()
+    set(tests ${names} PARENT_SCOPE)
+endfunction()
+
+# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab] [TIMEOUT seconds] [SHARDS n] [PRIVATE_NICS]
+#                [RUNS_RAILBREAK])
 # Links GoogleTest with its main(); registered with CTest as a whole. The target tests_<label> builds all of a label.
 # Lab tests share the cores' time among their hosts, so each runs alone; those that only have NICs of their own in
 # private namespaces, and mostly wait for them, may run beside each other: PRIVATE_NICS.
+# SHARDS cuts a long test into n that can run at the same time. RUNS_RAILBREAK: it starts the program as a user does
+# (tests/lab/support/railbreak_process.hpp), at the path RAILBREAK_BINARY.
 function(railbreak_test name)
-    cmake_parse_arguments(arg "PRIVATE_NICS" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "PRIVATE_NICS;RUNS_RAILBREAK" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS" ${ARGN})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 120)
     endif()
@@ -48,10 +73,13 @@ function(railbreak_test name)
     endif()
     add_executable(${name} ${arg_SOURCES})
     target_link_libraries(${name} PRIVATE railbreak_settings ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
-    add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+    if(arg_RUNS_RAILBREAK)
+        target_link_libraries(${name} PRIVATE lab_railbreak_process)
+    endif()
+    railbreak_register_test(${name} "${arg_SHARDS}")
+    set_tests_properties(${tests} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
     if("lab" IN_LIST arg_LABELS AND NOT arg_PRIVATE_NICS)
-        set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
+        set_tests_properties(${tests} PROPERTIES RUN_SERIAL TRUE)
     endif()
     foreach(label IN LISTS arg_LABELS)
         if(NOT TARGET tests_${label})
