@@ -1,22 +1,27 @@
-// Two runs side by side: another machine, another day, another build, or the same scenario simulated and in the lab.
+// Two sets of runs side by side: another machine, another day, another build, or the same scenario simulated and in the
+// lab.
 #pragma once
 
+#include <span>
 #include <string>
 
+#include "harness/analyse/comparison.hpp"
 #include "harness/record/rows.hpp"
 
 namespace railbreak::reports {
 
-/// For each algorithm and phase that both runs have (warm-up and tries left out): the median times and B over A, the
-/// overheads over the fluid bound and B over A of them. Each run's bound is for its own measured bandwidths, so the
-/// second ratio compares clusters of different speed. Then what only one of them has, what their schedules differ in,
-/// and whether their plans are the same.
-[[nodiscard]] std::string compare_table(const record::RunData& a, const record::RunData& b);
+/// Both sets, whether they are like with like, and what the comparison comes to. Then for each algorithm and phase that
+/// both have (warm-up and tries left out): the typical values and B over A, with its confidence interval and p-value
+/// where a set has several runs; the overheads over the fluid bound and B over A of them. Each run's bound is for its
+/// own measured bandwidths, so that ratio compares clusters of different speed. Then each phase in a plain sentence,
+/// what only one set has, and what their schedules differ in. `sets` is compare_sets() of the same runs; neither set
+/// may be empty.
+[[nodiscard]] std::string compare_table(std::span<const record::RunData> a, std::span<const record::RunData> b,
+                                        const analyse::SetComparison& sets);
 
-/// The same as JSON, schema "railbreak-compare-report" version 1: {a, b: {run_id, scenario, backend, plan_hash},
-/// phases:
-/// [{algorithm, phase, a, b: {time_median_ns, overhead_fluid, schedules}, time_ratio, overhead_ratio}]}. A figure that
-/// a run lacks is null; a ratio is null when either is.
-[[nodiscard]] std::string compare_json(const record::RunData& a, const record::RunData& b);
+/// The same as JSON, schema "railbreak-compare-report" version 1 (docs/report-schema.md). A figure that a set lacks is
+/// null; a ratio is null when either is.
+[[nodiscard]] std::string compare_json(std::span<const record::RunData> a, std::span<const record::RunData> b,
+                                       const analyse::SetComparison& sets);
 
 } // namespace railbreak::reports

@@ -9,8 +9,17 @@
 namespace railbreak::reports {
 namespace {
 
+using record::RunData;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+std::string table_of(const std::vector<RunData>& a, const std::vector<RunData>& b) {
+    return compare_table(a, b, analyse::compare_sets(a, b));
+}
+
+nlohmann::json json_of(const std::vector<RunData>& a, const std::vector<RunData>& b) {
+    return nlohmann::json::parse(compare_json(a, b, analyse::compare_sets(a, b)));
+}
 
 /// The good run on a cluster of half the speed: all times and all bounds are twice as long.
 record::RunData half_speed() {
@@ -26,7 +35,7 @@ record::RunData half_speed() {
 }
 
 TEST(Compare, TimesDoubleButOverheadsStayOnAClusterOfHalfTheSpeed) {
-    const nlohmann::json json = nlohmann::json::parse(compare_json(good_run(), half_speed()));
+    const nlohmann::json json = json_of({good_run()}, {half_speed()});
     int with_bound = 0;
     for (const nlohmann::json& phase : json.at("phases")) {
         EXPECT_NE(phase.at("phase"), "warmup");
@@ -51,16 +60,66 @@ TEST(Compare, SaysWhatOnlyOneRunHasAndWhatDiffers) {
         }
     }
     other.run.plan_hash = "another";
-    const std::string text = compare_table(good_run(), other);
+    const std::string text = table_of({good_run()}, {other});
     EXPECT_THAT(text, HasSubstr("only A has optcc steady\n"));
     EXPECT_THAT(text, HasSubstr("B ran ring(p=99)"));
     EXPECT_THAT(text, HasSubstr("THE PLANS DIFFER"));
-    EXPECT_THAT(compare_table(good_run(), good_run()), Not(HasSubstr("only")));
+    EXPECT_THAT(table_of({good_run()}, {good_run()}), Not(HasSubstr("only")));
 }
 
 TEST(Compare, RunsWithoutIterationsAreNoCrash) {
-    EXPECT_THAT(compare_table(unfinished_run(), good_run()), HasSubstr("only B has ring steady\n"));
-    EXPECT_THAT(compare_table(unfinished_run(), unfinished_run()), HasSubstr("A: "));
+    EXPECT_THAT(table_of({unfinished_run()}, {good_run()}), HasSubstr("only B has ring steady\n"));
+    EXPECT_THAT(table_of({unfinished_run()}, {unfinished_run()}), HasSubstr("A: "));
+}
+
+/// The good run several times, each a little slower than the one before, all slower by `factor`.
+std::vector<RunData> several(int count, double factor) {
+    std::vector<RunData> runs;
+    for (int i = 0; i < count; ++i) {
+        RunData& run = runs.emplace_back(good_run());
+        run.run.run_id = "run-" + std::to_string(i);
+        for (record::IterationRow& row : run.iterations) {
+            row.duration_ns =
+                static_cast<std::int64_t>(static_cast<double>(row.duration_ns) * factor * (1 + 0.001 * i));
+        }
+    }
+    return runs;
+}
+
+TEST(Compare, SetsOfRunsAreComparedByStatistics) {
+    const std::string text = table_of(several(8, 1), several(8, 1.1));
+    EXPECT_THAT(text, HasSubstr("A: run-0  "));
+    EXPECT_THAT(text, HasSubstr("   run-7  "));
+    EXPECT_THAT(text, HasSubstr("95 % confidence"));
+    EXPECT_THAT(text, HasSubstr("ring steady: B is slower than A by 10.0 % (95 % confidence: "));
+    EXPECT_THAT(text, HasSubstr("B is slower in"));
+    const nlohmann::json json = json_of(several(8, 1), several(8, 1.1));
+    EXPECT_TRUE(json.at("a").at("run_id").is_null());
+    EXPECT_EQ(json.at("a").at("runs").size(), 8U);
+    const nlohmann::json& statistics = json.at("phases").at(0).at("statistics");
+    EXPECT_EQ(statistics.at("difference"), "slower");
+    EXPECT_EQ(statistics.at("method"), "ranks");
+    EXPECT_NEAR(statistics.at("ratio").get<double>(), 1.1, 1e-6);
+    EXPECT_GT(statistics.at("ratio_low").get<double>(), 1.09);
+    EXPECT_LT(statistics.at("ratio_high").get<double>(), 1.11);
+}
+
+TEST(Compare, OneRunOnEachSideTellsNoChance) {
+    EXPECT_THAT(table_of({good_run()}, {half_speed()}), HasSubstr("One run on each side does not show"));
+    const nlohmann::json json = json_of({good_run()}, {half_speed()});
+    EXPECT_EQ(json.at("phases").at(0).at("statistics").at("difference"), "cannot_tell");
+    EXPECT_TRUE(json.at("phases").at(0).at("statistics").at("ratio_low").is_null());
+    EXPECT_EQ(json.at("a").at("run_id"), good_run().run.run_id);
+}
+
+TEST(Compare, HostileNamesAreShownAsText) {
+    RunData evil = good_run();
+    evil.run.run_id = "\x1b[2J";
+    evil.run.cluster = "lab\non \x07";
+    evil.run.plan_hash = "other";
+    const std::string text = table_of({good_run()}, {evil});
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(text, HasSubstr("not like with like: the clusters differ: A has lab, B has lab?on ?"));
 }
 
 } // namespace
