@@ -246,7 +246,7 @@ std::string compare_table(Runs a, Runs b, const SetComparison& sets) {
     }
     header.insert(header.end(), {"A over bound", "B over bound", "B/A"});
     if (with_statistics) {
-        header.emplace_back("B is");
+        header.emplace_back("verdict");
     }
     std::vector<std::vector<std::string>> rows{header};
     std::string sentences;

@@ -16,7 +16,6 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "harness/record/reader.hpp"
-#include "reports/compare.hpp"
 #include "reports/format.hpp"
 #include "reports/json.hpp"
 #include "reports/table.hpp"
@@ -194,37 +193,10 @@ int list(const CommonOptions& common, std::int32_t limit) {
     return 0;
 }
 
-int compare(const CommonOptions& common, const std::string& first, const std::string& second) {
-    Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
-    if (!reader) {
-        return tell(common, reader.error());
-    }
-    std::vector<record::RunData> runs;
-    for (const std::string& which : {first, second}) {
-        Result<record::RunData> data = reader->load_run(which);
-        if (!data) {
-            return tell(common, data.error());
-        }
-        runs.push_back(std::move(*data));
-    }
-    print_result(common.json ? reports::compare_json(runs[0], runs[1]) : reports::compare_table(runs[0], runs[1]));
-    return 0;
-}
-
 } // namespace
 
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose) {
     add_report(app, common, choose);
-
-    CLI::App* two = app.add_subcommand("compare", "Print two recorded runs side by side");
-    auto names = std::make_shared<std::pair<std::string, std::string>>();
-    two->add_option("A", names->first, "Run id, the beginning of one, or latest")->required();
-    two->add_option("B", names->second, "The run to compare it with")->required();
-    two->callback([&common, names, choose] {
-        choose([&common, names] {
-            return choose_database(common) ? compare(common, names->first, names->second) : exit_code_of_bad_usage();
-        });
-    });
 
     CLI::App* all = app.add_subcommand("list", "List recorded runs, the latest first");
     auto limit = std::make_shared<std::int32_t>(20);
