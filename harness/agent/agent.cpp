@@ -23,6 +23,7 @@
 #include "base/version.hpp"
 #include "harness/agent/fault_service.hpp"
 #include "harness/agent/host_survey.hpp"
+#include "harness/agent/nic_counters.hpp"
 #include "harness/agent/rank_process.hpp"
 #include "harness/agent/safeguard.hpp"
 #include "harness/launch/line_channel.hpp"
@@ -275,6 +276,8 @@ void Agent::on_request(const RpcMessage& request) {
         reply(id, start_ranks(request.params));
     } else if (method == "end_ranks") {
         reply(id, end_ranks());
+    } else if (method == "counters") {
+        reply(id, nic_counters());
     } else if (method.starts_with("rank.")) {
         if (Result<void> sent = forward(request); !sent) {
             reply(id, tl::unexpected<Error>(std::move(sent.error())));

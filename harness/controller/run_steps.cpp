@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "harness/controller/forms.hpp"
+#include "harness/controller/gantt_artefact.hpp"
 #include "kernels/dtype.hpp"
 
 namespace railbreak::controller {
@@ -126,6 +127,7 @@ Result<void> RunSteps::one_algorithm(const scenarios::AlgorithmSpec& spec) {
     const scenarios::IterationCounts& counts = plan.workload.iterations;
     const NicSlowdowns healthy = no_damage(plan.cluster);
     warmups_ = 0;
+    degraded_plan_.reset();
     Result<PreparedPlan> steady = steady_plan(spec);
     if (!steady && steady.error().kind() == ErrorKind::kInput) {
         no_plan(algorithm, steady.error());
@@ -155,7 +157,26 @@ Result<void> RunSteps::one_algorithm(const scenarios::AlgorithmSpec& spec) {
     if (done) {
         done = store_bounds(algorithm, Phase::kRecovered, healthy);
     }
-    return done ? iterations(algorithm, Phase::kRecovered, *steady, counts.recovered, nullptr) : std::move(done);
+    if (done) {
+        done = iterations(algorithm, Phase::kRecovered, *steady, counts.recovered, nullptr);
+    }
+    return done ? draw_schedule(algorithm, degraded_plan_.value_or(*steady)) : std::move(done);
+}
+
+Result<void> RunSteps::draw_schedule(const std::string& algorithm, const PreparedPlan& prepared) {
+    const collective::PlanRequest& request = prepared.spec.request;
+    const Result<collective::Plan> plan = agent::make_plan(prepared.spec);
+    if (!plan) {
+        return {}; // it ran, so it can be made; and if not, a picture is missing, no result
+    }
+    return store_gantt(context_.recorder, context_.run, algorithm, *plan->schedule,
+                       {.model = collective::PortModel::kFluid,
+                        .topology = request.topology,
+                        .healthy_goodput = request.healthy_goodput,
+                        .element_bytes = request.element_bytes,
+                        .cut_through = true,
+                        .flow_overhead = request.flow_overhead,
+                        .flow_latency = request.flow_latency});
 }
 
 Result<void> RunSteps::with_faults(const scenarios::AlgorithmSpec& spec, const PreparedPlan& steady) {
@@ -205,6 +226,7 @@ Result<void> RunSteps::degraded_phase(const scenarios::AlgorithmSpec& spec, cons
         return fail(std::move(plan.error()));
     }
     event("plan", fmt::format("{} degraded: {} ({})", algorithm, plan->schedule, plan->reason));
+    degraded_plan_ = *plan;
     return iterations(algorithm, Phase::kDegraded, *plan, context_.session.plan().workload.iterations.degraded,
                       &faults);
 }
@@ -341,8 +363,26 @@ void RunSteps::add_caps(const FaultDriver& faults, const Goodputs& ports, NicSlo
     }
 }
 
+Result<void> RunSteps::count_bytes() {
+    const Result<std::vector<record::CounterRow>> rows = context_.session.counters(context_.run);
+    if (!rows) {
+        event("no_counters", rows.error().to_line());
+        return {};
+    }
+    return context_.recorder.add_counters(*rows);
+}
+
 Result<void> RunSteps::iterations(const std::string& algorithm, Phase phase, const PreparedPlan& plan,
                                   std::int32_t count, FaultDriver* faults) {
+    Result<void> done = count_bytes();
+    if (done) {
+        done = iterate_all(algorithm, phase, plan, count, faults);
+    }
+    return done ? count_bytes() : std::move(done);
+}
+
+Result<void> RunSteps::iterate_all(const std::string& algorithm, Phase phase, const PreparedPlan& plan,
+                                   std::int32_t count, FaultDriver* faults) {
     for (std::int32_t i = 1; i <= count; ++i) {
         warmups_ += phase == Phase::kWarmup ? 1 : 0;
         Result<Nanoseconds> time = iterate(algorithm, to_string(phase), i, plan, faults);

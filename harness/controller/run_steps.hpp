@@ -48,6 +48,13 @@ private:
     [[nodiscard]] Result<Goodputs> probe_capped(const FaultDriver& faults, const std::vector<std::uint64_t>& dead);
     [[nodiscard]] Result<void> iterations(const std::string& algorithm, scenarios::Phase phase,
                                           const PreparedPlan& plan, std::int32_t count, FaultDriver* faults);
+    /// The same, without what stands around them.
+    [[nodiscard]] Result<void> iterate_all(const std::string& algorithm, scenarios::Phase phase,
+                                           const PreparedPlan& plan, std::int32_t count, FaultDriver* faults);
+    /// Notes what every NIC has carried. A host that does not answer that ends no run.
+    [[nodiscard]] Result<void> count_bytes();
+    /// Keeps a picture of the schedule that met the damage, or of the steady one where none did.
+    [[nodiscard]] Result<void> draw_schedule(const std::string& algorithm, const PreparedPlan& plan);
     [[nodiscard]] Result<Nanoseconds> iterate(const std::string& algorithm, std::string_view phase,
                                               std::int32_t iteration, const PreparedPlan& plan, FaultDriver* faults);
     [[nodiscard]] agent::PlanSpec spec_for(const Form& form, const collective::Topology& topology) const;
@@ -68,10 +75,11 @@ private:
 
     Context context_;
     Goodputs healthy_ports_;
-    BitRate healthy_goodput_;   ///< of the fastest healthy NIC: bounds never claim more than is proven
-    NicSlowdowns damage_;       ///< measured while the faults of the present algorithm are in force
-    std::int32_t warmups_ = 0;  ///< warm-up iterations of the present algorithm so far
-    bool ranks_broken_ = false; ///< an iteration failed, or a rank was killed: they can do nothing more
+    BitRate healthy_goodput_;                   ///< of the fastest healthy NIC: bounds never claim more than is proven
+    NicSlowdowns damage_;                       ///< measured while the faults of the present algorithm are in force
+    std::optional<PreparedPlan> degraded_plan_; ///< of the present algorithm, once it ran
+    std::int32_t warmups_ = 0;                  ///< warm-up iterations of the present algorithm so far
+    bool ranks_broken_ = false;                 ///< an iteration failed, or a rank was killed: they can do nothing more
 };
 
 } // namespace railbreak::controller

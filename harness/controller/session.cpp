@@ -289,6 +289,34 @@ record::NicRow Session::nic_row(std::int32_t host, std::int32_t nic, const PortG
             .receive_goodput_bits_per_s = static_cast<std::int64_t>(port.receive.bits_per_s())};
 }
 
+Result<std::vector<record::CounterRow>> Session::counters(std::int64_t run) {
+    Result<std::vector<Json>> replies = agents_->call_all(
+        "counters", [](std::int32_t) { return Json::object(); }, Deadline::after(kStartTimeout));
+    if (!replies) {
+        return fail(std::move(replies.error()));
+    }
+    const std::int64_t now = monotonic_now().count();
+    std::vector<record::CounterRow> rows;
+    for (const lab::LabHost& host : lab_->hosts()) {
+        for (const Json& seen : (*replies)[host.index].value("nics", Json::array())) {
+            const std::string name = seen.value("name", "");
+            const auto nic = std::ranges::find_if(host.nics, [&](const lab::LabNic& own) { return own.name == name; });
+            for (const char* counter : {"tx_bytes", "rx_bytes"}) {
+                if (nic != host.nics.end()) {
+                    rows.push_back({.run = run,
+                                    .host = static_cast<std::int32_t>(host.index),
+                                    .nic = static_cast<std::int32_t>(nic - host.nics.begin()),
+                                    .at = now,
+                                    .source = "rtnl_link_stats64",
+                                    .name = counter,
+                                    .value = seen.value(counter, std::int64_t{0})});
+                }
+            }
+        }
+    }
+    return rows;
+}
+
 Result<PreparedPlan> Session::prepare(const agent::PlanSpec& spec) {
     const std::int64_t id = next_plan_id_++;
     const Json params{
@@ -300,6 +328,7 @@ Result<PreparedPlan> Session::prepare(const agent::PlanSpec& spec) {
     }
     PreparedPlan prepared;
     prepared.id = id;
+    prepared.spec = spec;
     for (const Json& reply : *replies) {
         const std::string schedule = reply.value("schedule", "");
         if (!prepared.schedule.empty() && schedule != prepared.schedule) {

@@ -34,6 +34,7 @@ struct PreparedPlan {
     std::string schedule; ///< Schedule::name(), equal on every rank
     Nanoseconds predicted{0};
     std::string reason;
+    agent::PlanSpec spec;       ///< what it was made from
     collective::Lane lanes = 1; ///< of the schedule; set by whoever planned it
 };
 
@@ -95,6 +96,8 @@ public:
     [[nodiscard]] AgentPool& agents() { return *agents_; }
     [[nodiscard]] const scenarios::Plan& plan() const { return plan_; }
     [[nodiscard]] std::int64_t elements() const;
+    /// What every NIC has carried since it exists: rows "tx_bytes" and "rx_bytes" of one moment.
+    [[nodiscard]] Result<std::vector<record::CounterRow>> counters(std::int64_t run);
     /// The database's row of a NIC of a host, with its measured goodput.
     [[nodiscard]] record::NicRow nic_row(std::int32_t host, std::int32_t nic, const PortGoodput& port,
                                          std::int64_t run) const;

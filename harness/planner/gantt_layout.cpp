@@ -23,9 +23,7 @@ using collective::Rank;
 using collective::SimulatedFlow;
 
 constexpr double kLeastWidth = 1000;
-constexpr double kMostWidth = 6000;
 constexpr double kTypicalBox = 48;
-constexpr double kNarrow = 1.5; // pixels; a box below it may merge with its neighbour
 constexpr Rank kLeastRanks = 2;
 
 using SliceKey = std::pair<std::int64_t, std::int64_t>;
@@ -44,7 +42,7 @@ SliceNumbers number_slices(const std::vector<SimulatedFlow>& flows) {
     return numbers;
 }
 
-double choose_width(const std::vector<SimulatedFlow>& flows, Nanoseconds horizon) {
+double choose_width(const std::vector<SimulatedFlow>& flows, Nanoseconds horizon, double most) {
     std::vector<std::int64_t> lengths;
     for (const SimulatedFlow& flow : flows) {
         lengths.push_back(std::max<std::int64_t>(1, (flow.end - flow.start).count()));
@@ -55,7 +53,7 @@ double choose_width(const std::vector<SimulatedFlow>& flows, Nanoseconds horizon
     const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
     std::ranges::nth_element(lengths, middle);
     const double width = kTypicalBox * static_cast<double>(horizon.count()) / static_cast<double>(*middle);
-    return std::clamp(width, kLeastWidth, kMostWidth);
+    return std::clamp(width, kLeastWidth, std::max(most, kLeastWidth));
 }
 
 std::string title_of(const SimulatedFlow& flow, std::int64_t slice) {
@@ -74,7 +72,8 @@ std::string title_of(const SimulatedFlow& flow, std::int64_t slice) {
 /// Builds rows and boxes for a choice of ranks.
 class LayoutBuilder {
 public:
-    LayoutBuilder(GanttLayout& layout, const SliceNumbers& slices) : layout_(layout), slices_(slices) {}
+    LayoutBuilder(GanttLayout& layout, const SliceNumbers& slices, double narrow)
+        : layout_(layout), slices_(slices), narrow_(narrow) {}
 
     void build(const std::vector<SimulatedFlow>& flows) {
         const std::set<Rank> shown(layout_.ranks.begin(), layout_.ranks.end());
@@ -114,7 +113,7 @@ private:
         if (!layout_.boxes.empty()) {
             GanttBox& last = layout_.boxes.back();
             // Only a run of narrow boxes that together stay narrow: a merged box must not look like one long flow.
-            if (last.row == row && pixels(flow.end - last.start) < kNarrow) {
+            if (last.row == row && pixels(flow.end - last.start) < narrow_) {
                 last.end = std::max(last.end, flow.end);
                 last.mixed = last.mixed || last.stage != flow.stage;
                 ++last.flows;
@@ -137,6 +136,7 @@ private:
 
     GanttLayout& layout_;
     const SliceNumbers& slices_;
+    double narrow_;
     std::map<RowKey, std::vector<const SimulatedFlow*>> rows_;
 };
 
@@ -156,19 +156,19 @@ std::vector<Rank> choose_ranks(const collective::Topology& topology, std::size_t
 }
 
 GanttLayout lay_out(const collective::Topology& topology, const std::vector<SimulatedFlow>& flows,
-                    Nanoseconds least_horizon, std::size_t most_ranks, std::size_t most_boxes) {
+                    Nanoseconds least_horizon, const LayoutLimits& limits) {
     const SliceNumbers slices = number_slices(flows);
     Nanoseconds horizon = std::max(least_horizon, Nanoseconds(1));
     for (const SimulatedFlow& flow : flows) {
         horizon = std::max(horizon, flow.end);
     }
-    for (std::size_t count = most_ranks;; count /= 2) {
+    for (std::size_t count = limits.ranks;; count /= 2) {
         GanttLayout layout;
         layout.ranks = choose_ranks(topology, count);
         layout.horizon = horizon;
-        layout.width = choose_width(flows, horizon);
-        LayoutBuilder(layout, slices).build(flows);
-        if (layout.boxes.size() <= most_boxes || count / 2 < kLeastRanks) {
+        layout.width = choose_width(flows, horizon, limits.width);
+        LayoutBuilder(layout, slices, limits.narrow).build(flows);
+        if (layout.boxes.size() <= limits.boxes || count / 2 < kLeastRanks) {
             return layout;
         }
     }

@@ -43,13 +43,21 @@ struct GanttLayout {
     std::int64_t whole_flows = 0;        ///< flows of which both ends are shown
 };
 
+/// How much a layout may show.
+struct LayoutLimits {
+    std::size_t ranks = 64;
+    std::size_t boxes = 30000;
+    double width = 6000; ///< pixels of the time axis, at least 1000
+    double narrow = 1.5; ///< boxes below so many pixels may merge with their neighbours
+};
+
 /// The first `most` ranks, those of slow servers before others; in ascending order.
 [[nodiscard]] std::vector<collective::Rank> choose_ranks(const collective::Topology& topology, std::size_t most);
 
-/// Lays out the flows of a schedule. At most `most_ranks` ranks are shown, those of slow servers first, and still fewer
-/// while there are more than `most_boxes` boxes. `least_horizon` is a time that the axis has to reach.
+/// Lays out the flows of a schedule, of slow servers first, and of still fewer ranks while there are more boxes than
+/// allowed. `least_horizon` is a time that the axis has to reach.
 [[nodiscard]] GanttLayout lay_out(const collective::Topology& topology,
                                   const std::vector<collective::SimulatedFlow>& flows, Nanoseconds least_horizon,
-                                  std::size_t most_ranks, std::size_t most_boxes);
+                                  const LayoutLimits& limits);
 
 } // namespace railbreak::planner

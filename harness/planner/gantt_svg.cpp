@@ -70,7 +70,8 @@ std::size_t letters(std::string_view text) {
 /// Writes the document piece by piece into a tree.
 class Drawing {
 public:
-    Drawing(const GanttInput& input, const GanttLayout& layout) : input_(input), layout_(layout) {
+    Drawing(const GanttInput& input, const GanttLayout& layout, bool tooltips)
+        : input_(input), layout_(layout), tooltips_(tooltips) {
         for (const GanttBox& box : layout_.boxes) {
             (box.mixed ? mixed_ : stages_[box.stage]) = true;
         }
@@ -226,9 +227,10 @@ private:
         return times + fmt::format("; {} flows", input_.all_flows);
     }
 
-    [[nodiscard]] static std::string_view how_to_read() {
-        return "a box in a send row: slice number \u2192 receiver; in a receive row: slice number \u2190 sender "
-               "(point at it for elements and times)";
+    [[nodiscard]] std::string how_to_read() const {
+        return fmt::format("a box in a send row: slice number \u2192 receiver; in a receive row: slice number \u2190 "
+                           "sender{}",
+                           tooltips_ ? " (point at it for elements and times)" : "");
     }
 
     /// Entries of the legend as {name, text}.
@@ -337,7 +339,9 @@ private:
             const double width = std::max(0.4, x_of(box.end) - x);
             pugi::xml_node shape =
                 rectangle(svg_, x, row_y_[box.row] + 1, width, kRowHeight - 2, width > 3 ? "box " + name : name);
-            shape.append_child("title").append_child(pugi::node_pcdata).set_value(box.title.c_str());
+            if (tooltips_) {
+                shape.append_child("title").append_child(pugi::node_pcdata).set_value(box.title.c_str());
+            }
             if (!box.label.empty() && kLetter * static_cast<double>(letters(box.label)) + 4 <= width) {
                 text(x + width / 2, row_y_[box.row] + 14, "label on-" + name, box.label);
             }
@@ -354,6 +358,7 @@ private:
 
     const GanttInput& input_;
     const GanttLayout& layout_;
+    bool tooltips_;
     pugi::xml_document document_;
     pugi::xml_node svg_;
     std::map<Stage, bool> stages_;
@@ -377,8 +382,10 @@ Result<void> write_gantt_svg(const GanttInput& input, std::ostream& out, const G
                                                    input.simulation.topology.ranks(), input.schedule.ranks()));
     }
     const Nanoseconds least = input.bound ? std::max(input.makespan, input.bound->time) : input.makespan;
-    const GanttLayout layout = lay_out(input.simulation.topology, input.flows, least, limits.ranks, limits.boxes);
-    Drawing drawing(input, layout);
+    const GanttLayout layout =
+        lay_out(input.simulation.topology, input.flows, least,
+                {.ranks = limits.ranks, .boxes = limits.boxes, .width = limits.width, .narrow = limits.narrow});
+    Drawing drawing(input, layout, limits.tooltips);
     drawing.draw();
     drawing.save(out);
     if (!out) {

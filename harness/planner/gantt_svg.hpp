@@ -22,6 +22,9 @@ namespace railbreak::planner {
 struct GanttLimits {
     std::size_t ranks = 64;
     std::size_t boxes = 30000; ///< does not go below two ranks
+    double width = 6000;       ///< of the time axis, in pixels; at least 1000
+    double narrow = 1.5;       ///< boxes below so many pixels may share one with their neighbours
+    bool tooltips = true;      ///< false where nothing can be pointed at, as in an embedded image
 };
 
 /// What the picture is of.

@@ -8,6 +8,7 @@
 #include "collective/verify.hpp"
 #include "harness/analyse/analyse.hpp"
 #include "harness/simulate/fault_script.hpp"
+#include "harness/controller/gantt_artefact.hpp"
 #include "kernels/dtype.hpp"
 
 namespace railbreak::simulate {
@@ -135,7 +136,10 @@ Result<void> Play::one_algorithm(const scenarios::AlgorithmSpec& spec) {
     if (done) {
         done = store_bounds(algorithm, Phase::kRecovered, false);
     }
-    return done ? healthy_iterations(algorithm, Phase::kRecovered, *steady, counts.recovered) : std::move(done);
+    if (done) {
+        done = healthy_iterations(algorithm, Phase::kRecovered, *steady, counts.recovered);
+    }
+    return done ? draw_schedule(algorithm, *steady, false) : std::move(done);
 }
 
 Result<void> Play::degraded_phase(const scenarios::AlgorithmSpec& spec, Prepared& steady) {
@@ -164,6 +168,9 @@ Result<void> Play::degraded_phase(const scenarios::AlgorithmSpec& spec, Prepared
 
 Result<void> Play::degraded_iterations(const std::string& algorithm, Prepared& prepared) {
     event("plan", fmt::format("{} degraded: {} ({})", algorithm, prepared.schedule->name(), prepared.reason));
+    if (Result<void> drawn = draw_schedule(algorithm, prepared, true); !drawn) {
+        return drawn;
+    }
     for (std::int32_t i = 1; i <= context_.plan.workload.iterations.degraded; ++i) {
         const Nanoseconds started_at = now_;
         const Result<Nanoseconds> time =
@@ -265,6 +272,28 @@ Result<void> Play::healthy_iterations(const std::string& algorithm, Phase phase,
     return {};
 }
 
+collective::SimulationOptions Play::simulation(bool damaged) const {
+    const bool fluid = context_.options.model == collective::PortModel::kFluid;
+    return {.model = context_.options.model,
+            .topology = topology(damaged),
+            .healthy_goodput = goodput_,
+            .element_bytes = size_of(context_.plan.workload.dtype),
+            .cut_through = context_.options.cut_through,
+            .sharing = fluid ? context_.options.sharing : collective::PortSharing::kMaxMin,
+            .send_buffer = fluid ? context_.options.send_buffer : ByteCount{},
+            .receive_buffer = fluid ? context_.options.receive_buffer : ByteCount{},
+            .flow_overhead = context_.options.flow_overhead,
+            .flow_latency = context_.options.flow_latency};
+}
+
+Result<void> Play::draw_schedule(const std::string& algorithm, const Prepared& prepared, bool damaged) {
+    if (drawn_ == algorithm) {
+        return {};
+    }
+    drawn_ = algorithm;
+    return controller::store_gantt(context_.recorder, context_.run, algorithm, *prepared.schedule, simulation(damaged));
+}
+
 Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std::int32_t iteration) {
     const std::vector<scenarios::PlannedFault>& faults = context_.plan.faults;
     std::vector<Nanoseconds> starts;
@@ -279,18 +308,8 @@ Result<SimulationResult> Play::simulated(Prepared& prepared, Damage damage, std:
     if (known && !hit) {
         return *known;
     }
-    const bool fluid = context_.options.model == collective::PortModel::kFluid;
-    collective::SimulationOptions options{.model = context_.options.model,
-                                          .topology = topology(false), // what the faults change is in the timeline
-                                          .healthy_goodput = goodput_,
-                                          .element_bytes = size_of(context_.plan.workload.dtype),
-                                          .cut_through = context_.options.cut_through,
-                                          .sharing =
-                                              fluid ? context_.options.sharing : collective::PortSharing::kMaxMin,
-                                          .send_buffer = fluid ? context_.options.send_buffer : ByteCount{},
-                                          .receive_buffer = fluid ? context_.options.receive_buffer : ByteCount{},
-                                          .flow_overhead = context_.options.flow_overhead,
-                                          .flow_latency = context_.options.flow_latency};
+    // What the faults change is in the timeline.
+    collective::SimulationOptions options = simulation(false);
     if (damage != Damage::kNone) {
         options.timeline = rate_changes(context_.plan, iteration);
         options.rank_start = std::move(starts);

@@ -64,11 +64,16 @@ private:
     [[nodiscard]] Result<void> record_phase_faults(const std::string& algorithm, Nanoseconds from);
     [[nodiscard]] Result<void> record_timed_faults(const std::string& algorithm, std::int32_t iteration,
                                                    Nanoseconds started_at, Nanoseconds took);
+    /// What a schedule is simulated on.
+    [[nodiscard]] collective::SimulationOptions simulation(bool damaged) const;
+    /// Keeps a picture of the first schedule of an algorithm that is asked for.
+    [[nodiscard]] Result<void> draw_schedule(const std::string& algorithm, const Prepared& prepared, bool damaged);
     [[nodiscard]] Result<void> store_bounds(const std::string& algorithm, scenarios::Phase phase, bool damaged);
     void event(std::string_view kind, std::string text);
 
     Context context_;
-    BitRate goodput_; ///< of a healthy NIC
+    BitRate goodput_;   ///< of a healthy NIC
+    std::string drawn_; ///< algorithm of the last picture
     Nanoseconds now_{std::chrono::seconds(1)};
 };
 

@@ -206,7 +206,7 @@ Element key_figures(const View& view) {
                  best->vs_healthy ? fmt::format("{}, {} of the healthy ring", name, times(best->vs_healthy)) : name,
                  exact(*best)));
         if (best->overhead_fluid) {
-            tiles.add(tile("Over the lower bound", fmt::format("{:+.1f} %", 100 * (*best->overhead_fluid - 1)),
+            tiles.add(tile("Over the bound", fmt::format("{:+.1f} %", 100 * (*best->overhead_fluid - 1)),
                            fmt::format("{}; fluid ports", name), times(best->overhead_fluid)));
         }
         for (const PhaseStatistics& entry : view.statistics) {

@@ -201,7 +201,8 @@ std::vector<Element> traffic(const View& view) {
     std::vector<Element> tables;
     for (const HeatMap& map : {rank_map(view), nic_map(view)}) {
         if (!map.rows.empty()) {
-            tables.push_back(element("div", {{"class", "pair"}}, map_table(map, true), map_table(map, false)));
+            tables.push_back(element("div", {{"class", map.columns.size() > 5 ? "pair wide" : "pair"}},
+                                     map_table(map, true), map_table(map, false)));
         }
     }
     return tables;

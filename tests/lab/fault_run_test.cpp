@@ -311,6 +311,19 @@ TEST_F(FaultRun, ReroutedTrafficSharesTheOtherNicAndTheBoundKnows) {
         return found != ran.data.bounds.end() ? found->time_over_n : 0.0;
     };
     EXPECT_GT(bound("degraded"), bound("steady"));
+    // The counters at the borders of the phases tell who carried what; each phase has a first and a last reading.
+    const auto sent = [&](std::int32_t nic, std::size_t phase) {
+        std::vector<std::int64_t> readings;
+        for (const record::CounterRow& row : ran.data.counters) {
+            if (row.host == 1 && row.nic == nic && row.name == "tx_bytes") {
+                readings.push_back(row.value);
+            }
+        }
+        return readings.size() == 8 ? readings[2 * phase + 1] - readings[2 * phase] : -1;
+    };
+    EXPECT_GT(sent(0, 1), 0);
+    EXPECT_LT(sent(0, 2), sent(0, 1) / 2) << "acknowledgements at most";
+    EXPECT_GT(sent(1, 2), sent(1, 1)) << "its own and the other's";
 }
 
 TEST_F(FaultRun, ARankWithAPartOfACpuIsSlowerAndRight) {

@@ -33,7 +33,7 @@ const std::vector<Layer>& layers() {
         {"harness/agent", {"base", "kernels", "collective", "injectors", "scenarios", "harness/launch"}},
         {"harness/controller",
          {"base", "kernels", "collective", "injectors", "scenarios", "harness/record", "harness/analyse", "harness/lab",
-          "harness/launch", "harness/agent"}},
+          "harness/launch", "harness/planner", "harness/agent"}},
         {"harness/simulate",
          {"base", "kernels", "collective", "scenarios", "harness/record", "harness/analyse", "harness/controller"}},
         {"harness/cli",

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/analyse/analyse.hpp"
+#include "harness/controller/gantt_artefact.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/statistics.hpp"
 #include "harness/simulate/simulate_run.hpp"
@@ -118,6 +119,20 @@ TEST(SimulateRun, LeavesTheRowsOfARun) {
     EXPECT_GE(*record::find(statistics, "optcc", "degraded")->overhead_fluid, 1);
     // Every rank of a ring sends its vector twice but for a section each.
     EXPECT_EQ(played.data.rank_iterations.front().bytes_sent, 2 * 4 * 1024 * 1024 * 7 / 8);
+}
+
+TEST(SimulateRun, KeepsAPictureOfTheScheduleThatMetTheDamage) {
+    const Played played = play(scenario(kHalf));
+    const auto artefacts = played.data.artefacts;
+    ASSERT_EQ(artefacts.size(), 2U);
+    for (const record::ArtefactRow& artefact : artefacts) {
+        const bool ring = artefact.name == "gantt/ring.svg";
+        EXPECT_TRUE(ring || artefact.name == "gantt/optcc.svg") << artefact.name;
+        EXPECT_EQ(artefact.media_type, "image/svg+xml");
+        EXPECT_LE(artefact.content.size(), controller::kLargestGantt);
+        EXPECT_THAT(artefact.content, HasSubstr(ring ? "<title>ring" : "<title>optcc"));
+        EXPECT_THAT(artefact.content, HasSubstr("slowdown 2")) << "the damaged cluster, not the healthy one";
+    }
 }
 
 TEST(SimulateRun, SaysWhatItIs) {
