@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 
+#include "injectors/ballast.hpp"
 #include "injectors/facet_of.hpp"
 #include "injectors/facets.hpp"
 #include "injectors/netlink.hpp"
@@ -226,15 +227,14 @@ protected:
         former.type = in.get<std::uint64_t>();
         former.total = ByteCount::bytes(in.get<std::uint64_t>());
         former.available = ByteCount::bytes(in.get<std::uint64_t>());
-        if (!in.finished() || former.path.find(kName) == std::string::npos || !former.path.starts_with('/')) {
+        if (!in.finished() || former.path.find(fmt::format("/{}", kBallastName)) == std::string::npos ||
+            !former.path.starts_with('/')) {
             return fail(ErrorKind::kInput, "the former state of a filled file system is damaged");
         }
         return former;
     }
 
 private:
-    static constexpr std::string_view kName = "/.railbreak-ballast-";
-
     /// "FOLDER/.railbreak-ballast-RUN".
     static std::string ballast_path(const FacetContext& context) {
         constexpr std::size_t kLongestRun = 64;
@@ -242,7 +242,7 @@ private:
         std::replace_if(
             run.begin(), run.end(), [](char c) { return c == '/' || static_cast<unsigned char>(c) <= ' '; }, '_');
         const std::string& folder = context.target.folder;
-        return fmt::format("{}{}{}", folder == "/" ? "" : folder, kName, run);
+        return fmt::format("{}/{}{}", folder == "/" ? "" : folder, kBallastName, run);
     }
 
     /// True when there is no more room than wanted, and not much less because of our own file.

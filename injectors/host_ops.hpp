@@ -113,7 +113,8 @@ public:
     /// Success when this process may change the device: asked of the kernel by a request that changes nothing. kRefused
     /// otherwise.
     [[nodiscard]] virtual Result<void> may_change(std::int32_t ifindex) = 0;
-    /// Interfaces over which a default route of either family goes, without duplicates.
+    /// Interfaces over which a default route of either family goes, or one of a prefix of up to 3 bits, without
+    /// duplicates.
     [[nodiscard]] virtual Result<std::vector<std::int32_t>> default_route_devices() = 0;
     /// Every address of both families.
     [[nodiscard]] virtual Result<std::vector<AddressRecord>> addresses() = 0;

@@ -51,6 +51,24 @@ std::string mac_of(const nlattr& attribute) {
     return text;
 }
 
+/// Routes as wide as this are default routes in all but name: the two halves of a VPN's, 2000::/3 of IPv6.
+constexpr std::uint8_t kDefaultPrefix = 3;
+
+/// Kind, and the device that a VXLAN sends through, which is not in IFLA_LINK.
+void add_link_info(const nlattr& info, LinkRecord& link) {
+    const auto* inside = static_cast<const nlattr*>(nla_data(&info));
+    if (const nlattr* kind = nla_find(inside, nla_len(&info), IFLA_INFO_KIND)) {
+        link.kind = text_of(*kind);
+    }
+    const nlattr* data = nla_find(inside, nla_len(&info), IFLA_INFO_DATA);
+    if (data == nullptr || link.kind != "vxlan") {
+        return;
+    }
+    if (const nlattr* lower = nla_find(static_cast<const nlattr*>(nla_data(data)), nla_len(data), IFLA_VXLAN_LINK)) {
+        link.lower = static_cast<std::int32_t>(nla_get_u32(lower));
+    }
+}
+
 LinkRecord link_of(const nlmsghdr& message) {
     LinkRecord link;
     const auto& header = header_of<ifinfomsg>(message);
@@ -77,11 +95,7 @@ LinkRecord link_of(const nlmsghdr& message) {
             link.received_bytes = counters.rx_bytes;
             break;
         }
-        case IFLA_LINKINFO:
-            if (const nlattr* kind = nla_find(static_cast<const nlattr*>(nla_data(&a)), nla_len(&a), IFLA_INFO_KIND)) {
-                link.kind = text_of(*kind);
-            }
-            break;
+        case IFLA_LINKINFO: add_link_info(a, link); break;
         default: break; // foreign enum: IFLA_* of the kernel
         }
     });
@@ -234,14 +248,15 @@ Result<std::vector<FilterRecord>> list_filters(NetlinkChannel& channel, std::int
 Result<std::vector<std::int32_t>> list_default_route_devices(NetlinkChannel& channel) {
     std::vector<std::int32_t> found;
     for (const int family : {AF_INET, AF_INET6}) {
+        const std::size_t before = found.size();
         const auto each = [&](const nlmsghdr& message) {
             const auto& route = header_of<rtmsg>(message);
-            if (route.rtm_dst_len == 0 && route.rtm_type == RTN_UNICAST) {
+            if (route.rtm_dst_len <= kDefaultPrefix && route.rtm_type == RTN_UNICAST) {
                 const auto devices = route_devices(message);
                 found.insert(found.end(), devices.begin(), devices.end());
             }
         };
-        if (auto done = dump_routes(channel, family, each, [&] { found.clear(); }); !done) {
+        if (auto done = dump_routes(channel, family, each, [&] { found.resize(before); }); !done) {
             return fail(std::move(done.error()));
         }
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -193,6 +194,10 @@ LivingGuards find_guards(HostOps& ops, const NetnsIdentity& netns) {
         if (!is_pid || ops.read_file("/proc/" + name + "/comm").value_or("") != std::string(kGuardName) + "\n") {
             continue;
         }
+        const auto process = read_process(static_cast<std::int32_t>(std::strtol(name.c_str(), nullptr, 10)));
+        if (process && (!*process || (*process)->state == 'Z')) {
+            continue; // it has ended, and only waits to be reaped
+        }
         struct stat space {};
         const bool here = stat(("/proc/" + name + "/ns/net").c_str(), &space) == 0 && space.st_ino == netns.inode;
         (here ? guards.here : guards.elsewhere).push_back(name);
@@ -241,9 +246,10 @@ Result<RecoverAllReport> recover_all(HostOps& ops) {
     }
     if (!guards.elsewhere.empty()) {
         report.not_swept =
-            fmt::format("cgroups: a run is alive on this machine (its guard is process {})", guards.elsewhere.front());
+            fmt::format("cgroups and ballast files: a run is alive on this machine (its guard is process {})",
+                        guards.elsewhere.front());
     }
-    auto tagged = sweep(ops, guards.elsewhere.empty() ? SweepScope::kNetworkAndCgroups : SweepScope::kNetwork, true);
+    auto tagged = sweep(ops, guards.elsewhere.empty() ? SweepScope::kMachine : SweepScope::kNetwork, true);
     if (!tagged) {
         report.not_swept = tagged.error().to_line();
         return report;

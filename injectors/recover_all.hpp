@@ -31,7 +31,8 @@ struct RecoverAllReport {
 
 /// Recovers every known folder, then sweeps the present network namespace. Another user's journals are worked on by a
 /// process of that user: what they say must never be done as root. While a run is alive in this namespace nothing is
-/// swept, and while one is alive anywhere on the machine cgroups are not. An Error only when there is no state folder.
+/// swept, and while one is alive anywhere on the machine cgroups and ballast files are not. An Error only when there is
+/// no state folder.
 [[nodiscard]] Result<RecoverAllReport> recover_all(HostOps& ops);
 
 /// One run that was told to end.

@@ -13,6 +13,7 @@
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 
+#include "injectors/ballast.hpp"
 #include "injectors/drop_rules.hpp"
 #include "injectors/netlink.hpp"
 #include "injectors/nft_messages.hpp"
@@ -49,7 +50,7 @@ private:
     Result<void> look_at_routes(const LinkRecord& link);
     Result<void> look_at_rules();
     Result<void> look_at_tables();
-    void look_at_cgroups();
+    void look_at_cgroups(const std::string& mountinfo);
     void look_below(CgroupTree tree, const CgroupMount& mount, const std::string& path, int depth);
     void add(std::string what, std::function<Result<void>()> remove) {
         found_.push_back({std::move(what), std::move(remove)});
@@ -102,8 +103,14 @@ Result<std::vector<Found>> Sweeper::look() {
     if (auto done = look_at_rules().and_then([&] { return look_at_tables(); }); !done) {
         return tl::unexpected(std::move(done.error()));
     }
-    if (scope_ == SweepScope::kNetworkAndCgroups) {
-        look_at_cgroups();
+    if (scope_ == SweepScope::kMachine) {
+        // Without proc there is nothing of ours either.
+        const std::string mountinfo = ops_.read_file("/proc/self/mountinfo").value_or("");
+        look_at_cgroups(mountinfo);
+        for (BallastFile& file : find_ballast(mountinfo)) {
+            const std::string path = file.path();
+            add("ballast file " + path, [file = std::move(file)] { return remove_ballast(file); });
+        }
     }
     return std::move(found_);
 }
@@ -213,13 +220,9 @@ Result<void> Sweeper::look_at_tables() {
     return {};
 }
 
-void Sweeper::look_at_cgroups() {
-    const auto mounts = ops_.read_file("/proc/self/mountinfo");
-    if (!mounts) {
-        return; // without proc there is no cgroup of ours either
-    }
+void Sweeper::look_at_cgroups(const std::string& mountinfo) {
     for (const CgroupTree tree : {CgroupTree::kUnified, CgroupTree::kFreezer, CgroupTree::kCpu}) {
-        if (const auto mount = find_mount(*mounts, tree)) {
+        if (const auto mount = find_mount(mountinfo, tree)) {
             look_below(tree, *mount, "", 0);
         }
     }

@@ -2,12 +2,12 @@
 //
 // Everything that an injector makes carries a mark: qdiscs the major numbers fa01 to fa0f, filters and packet programs
 // the priorities fa00 and fa01, ifb devices an alias that begins with "railbreak ", policy rules and routes the
-// protocol 202, nftables tables the name "railbreak", cgroups a name like "railbreak-RUN-PID". A value that was
-// changed in place (the rate of a lab's htb class, an MTU, a link that is down, a process that was stopped by a signal)
-// carries none: of those only the journal knows.
+// protocol 202, nftables tables the name "railbreak", cgroups a name like "railbreak-RUN-PID", ballast files one that
+// begins with ".railbreak-ballast-". A value that was changed in place (the rate of a lab's htb class, an MTU, a link
+// that is down, a process that was stopped by a signal) carries none: of those only the journal knows.
 //
-// Looks at one network namespace and, if asked, at the cgroups of the whole machine. The caller sees to it that no run
-// is at work there.
+// Looks at one network namespace and, if asked, at the cgroups and file systems of the whole machine. The caller sees
+// to it that no run is at work there.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct TaggedObject {
 
 /// Where to look.
 enum class SweepScope : std::uint8_t {
-    kNetwork,           ///< the network namespace of the HostOps
-    kNetworkAndCgroups, ///< and every cgroup of the machine
+    kNetwork, ///< the network namespace of the HostOps
+    kMachine, ///< and every cgroup and every file system of the machine
 };
 
 /// Lists what carries our tags; with `remove` removes it, looks again and tells of each whether it is gone. An Error

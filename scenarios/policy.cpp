@@ -72,22 +72,34 @@ Result<void> check_hours(const SitePolicy& policy, const WallTime& now) {
 Result<void> check_most(const SitePolicy& policy, const std::optional<Ruled<std::int64_t>>& most, std::size_t count,
                         std::string_view what) {
     if (most && static_cast<std::int64_t>(count) > most->value) {
-        return refuse(policy, most->at,
-                      fmt::format("allows faults on {} {} at most, and this plan needs {}", most->value, what, count));
+        return refuse(
+            policy, most->at,
+            fmt::format("allows faults on {} {} at most at a time, and this plan needs {}", most->value, what, count));
     }
     return {};
 }
 
-/// What the faults of a plan act on.
+/// What the faults of a plan act on at one time.
 struct Radius {
     std::set<std::int32_t> hosts;
     std::set<std::pair<std::int32_t, std::int32_t>> nics;  ///< host, NIC
     std::set<std::pair<std::int32_t, std::int32_t>> ranks; ///< host, rank on it
 };
 
-Radius radius_of(const Plan& plan) {
+/// Whether a fault may act while the degraded iteration lasts; 0: before and after all. An iteration begins when what
+/// was timed in the one before has been seen to be undone. Within an iteration no more is known than that: how late one
+/// host undoes and another begins is theirs. What nobody undoes lasts.
+bool may_act_in(const PlannedFault& fault, std::int32_t iteration) {
+    return !fault.at_iteration || *fault.at_iteration == iteration ||
+           (fault.kind == FaultKind::kKill && *fault.at_iteration < iteration);
+}
+
+Radius radius_of(const Plan& plan, std::int32_t iteration) {
     Radius radius;
     for (const PlannedFault& fault : plan.faults) {
+        if (is_off(fault) || !may_act_in(fault, iteration)) {
+            continue;
+        }
         radius.hosts.insert(fault.host);
         switch (target_kind(fault.kind)) {
         case TargetKind::kNic:
@@ -106,15 +118,15 @@ Radius radius_of(const Plan& plan) {
     return radius;
 }
 
-Result<void> check_radius(const SitePolicy& policy, const Plan& plan) {
-    const Radius radius = radius_of(plan);
+Result<void> check_radius_in(const SitePolicy& policy, const Plan& plan, std::int32_t iteration) {
+    const Radius radius = radius_of(plan, iteration);
     if (auto few = check_most(policy, policy.hosts, radius.hosts.size(), "hosts"); !few) {
         return few;
     }
     if (const auto& most = policy.hosts_percent;
         most && static_cast<std::int64_t>(radius.hosts.size()) * 100 > most->value * plan.cluster.hosts) {
         return refuse(policy, most->at,
-                      fmt::format("allows faults on {} % of the hosts at most, and this plan needs {} of {}",
+                      fmt::format("allows faults on {} % of the hosts at most at a time, and this plan needs {} of {}",
                                   most->value, radius.hosts.size(), plan.cluster.hosts));
     }
     for (const std::int32_t host : radius.hosts) {
@@ -125,6 +137,20 @@ Result<void> check_radius(const SitePolicy& policy, const Plan& plan) {
         }
     }
     return check_most(policy, policy.ranks, radius.ranks.size(), "ranks");
+}
+
+/// Algorithms run one after the other and each undoes its faults, so one of them stands for all.
+Result<void> check_radius(const SitePolicy& policy, const Plan& plan) {
+    std::set<std::int32_t> iterations{0};
+    for (const PlannedFault& fault : plan.faults) {
+        iterations.insert(fault.at_iteration.value_or(0));
+    }
+    for (const std::int32_t iteration : iterations) {
+        if (auto few = check_radius_in(policy, plan, iteration); !few) {
+            return few;
+        }
+    }
+    return {};
 }
 
 Result<void> check_fault(const SitePolicy& policy, const PlannedFault& fault) {

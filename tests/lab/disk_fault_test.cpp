@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "injectors/ballast.hpp"
 #include "injectors/journal.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/restore.hpp"
@@ -166,6 +167,46 @@ TEST_F(DiskFault, IsUndoneAfterARestartToo) {
     ASSERT_TRUE(restored.has_value()) << restored.error().to_line();
     expect_as_before(before, 0);
     EXPECT_TRUE(restore_entry(*ops_, entry).has_value()); // undo is idempotent
+}
+
+TEST_F(DiskFault, ABallastThatNoJournalKnowsIsFoundByItsName) {
+    const auto before = snapshot();
+    FaultRequest request = fill(1, kMiB);
+    request.folder += "/a folder";
+    ASSERT_TRUE(fs::create_directory(request.folder));
+    const auto with_folder = snapshot();
+    JournalEntry entry;
+    {
+        FaultKeeper keeper = open_keeper(*ops_, options());
+        ASSERT_TRUE(keeper.apply(request).has_value());
+        entry = read_journal_file(keeper.journal_path()).value().open_entries().at(0);
+        ASSERT_TRUE(keeper.close().has_value());
+    }
+    const FacetContext context{entry.target, entry.owner, Nanoseconds(0)};
+    WantedState wanted;
+    wanted.disk_leave = ByteCount::bytes(kMiB);
+    ASSERT_TRUE(facet(FacetKind::kDisk).go_to(*ops_, context, entry.former.at(0).state, wanted).has_value());
+    // What only looks like one stays.
+    fs::create_symlink("/dev/null", disk_ + "/.railbreak-ballast-link");
+    ASSERT_TRUE(fs::create_directory(disk_ + "/.railbreak-ballast-folder"));
+    std::ofstream(disk_ + "/.railbreak-ballast-mine").flush(); // everybody may read it
+    std::string mine; // only this test's mount: other suites are at work on this machine
+    std::ifstream mounts("/proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+        mine += line.find(disk_) != std::string::npos ? line + "\n" : "";
+    }
+    const auto found = find_ballast(mine);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].path(), request.folder + "/.railbreak-ballast-run");
+    EXPECT_TRUE(remove_ballast(found[0]).has_value());
+    EXPECT_FALSE(remove_ballast(found[0]).has_value());
+    EXPECT_THAT(find_ballast(mine), IsEmpty());
+    for (const char* other : {"link", "folder", "mine"}) {
+        EXPECT_TRUE(fs::remove(disk_ + "/.railbreak-ballast-" + other)) << other;
+    }
+    EXPECT_EQ(snapshot(), with_folder);
+    ASSERT_TRUE(fs::remove(request.folder));
+    expect_as_before(before, 0);
 }
 
 TEST_F(DiskFault, RefusesWhatMustNotBeFilled) {

@@ -215,6 +215,19 @@ TEST_F(RerouteFault, RefusesNicsThatCannotTakeOver) {
     EXPECT_TRUE(keeper.close().has_value());
 }
 
+TEST_F(RerouteFault, RefusesNicsWithADefaultRouteInAllButName) {
+    const auto devices = [&] { return ops_->default_route_devices().value(); };
+    const auto nic1 = static_cast<std::uint32_t>(nic1_);
+    ASSERT_THAT(devices(), ::testing::Not(::testing::Contains(nic1_)));
+    add_route(AF_INET, "128.0.0.0", 1, "10.10.0.2", 99, nic1); // a VPN's half
+    EXPECT_THAT(devices(), ::testing::Contains(nic1_));
+    ASSERT_TRUE(ops_->set_link_flags(nic1_, IFF_UP, 0).has_value()); // takes the route away
+    ASSERT_THAT(devices(), ::testing::Not(::testing::Contains(nic1_)));
+    ASSERT_TRUE(ops_->set_link_flags(nic1_, IFF_UP, IFF_UP).has_value());
+    add_route(AF_INET, "16.0.0.0", 4, "10.10.0.2", 99, nic1);
+    EXPECT_THAT(devices(), ::testing::Not(::testing::Contains(nic1_)));
+}
+
 TEST_F(RerouteFault, TheNicThatTakesOverKeepsItsRoutes) {
     FaultKeeper keeper = open_keeper(*ops_, options());
     ASSERT_TRUE(keeper.apply(reroute(1)).has_value());

@@ -57,7 +57,8 @@ TEST(Policy, WithoutRulesAllowsEverything) {
 TEST(Policy, LimitsHosts) {
     EXPECT_EQ(refusal("blast_radius: {hosts: 3}"), "allowed");
     EXPECT_THAT(refusal("blast_radius:\n  hosts: 2"),
-                StartsWith("site.yaml:3: the site policy allows faults on 2 hosts at most, and this plan needs 3"));
+                StartsWith("site.yaml:3: the site policy allows faults on 2 hosts at most at a time, and this plan "
+                           "needs 3"));
 }
 
 TEST(Policy, LimitsHostsByPerCent) {
@@ -81,6 +82,31 @@ TEST(Policy, LimitsRanksAndCountsAllOfAHostWithABrokenNic) {
         fault.kind = FaultKind::kPause;
     }
     EXPECT_EQ(refusal(check_plan(policy("blast_radius: {ranks: 3}"), plan, kMondayNoon)), "allowed");
+}
+
+TEST(Policy, CountsWhatFaultsActOnAtTheSameTime) {
+    Plan plan = full_plan(); // two faults of the whole phase, one in iteration 2
+    const auto with_hosts = [&](const char* hosts) {
+        return refusal(check_plan(policy(std::string("blast_radius: {hosts: ") + hosts + "}"), plan, kMondayNoon));
+    };
+    PlannedFault& first = plan.faults[0];
+    PlannedFault& blink = plan.faults[2];
+    first.at_iteration = 1;
+    first.duration = std::chrono::milliseconds(10);
+    EXPECT_EQ(with_hosts("2"), "allowed") << "one after the other";
+    EXPECT_THAT(with_hosts("1"), HasSubstr("needs 2"));
+    first.at_iteration = blink.at_iteration;
+    first.offset = blink.offset + std::chrono::seconds(10);
+    EXPECT_THAT(with_hosts("2"), HasSubstr("needs 3")) << "in one iteration a host may be late";
+    first.at_iteration = 1;
+    first.kind = FaultKind::kKill;
+    first.duration.reset();
+    EXPECT_THAT(with_hosts("2"), HasSubstr("needs 3")) << "a killed rank stays away";
+    first.at_iteration = *blink.at_iteration + 1;
+    EXPECT_EQ(with_hosts("2"), "allowed");
+    first.at_iteration.reset();
+    first.kind = FaultKind::kLoss; // of probability 0
+    EXPECT_EQ(with_hosts("2"), "allowed") << "it is never made";
 }
 
 TEST(Policy, AllowsKindsByName) {
