@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +130,29 @@ TEST_F(HostLockTest, HaltFileIsThereUntilItIsRemoved) {
     EXPECT_FALSE(remove_halt_file(folder_).value());
     std::ofstream(halt_file(folder_)).flush(); // as touch(1) makes it
     EXPECT_EQ(halted(folder_), "no reason given");
+}
+
+TEST_F(HostLockTest, RootHasNoMoreRightsThanTheUserInWhoseFolderItWorks) {
+    if (::geteuid() != 0) {
+        GTEST_SKIP() << "only root works in folders of others";
+    }
+    constexpr uid_t kSomebody = 4242;
+    std::filesystem::create_directory(folder_ + "/theirs");
+    ASSERT_EQ(::chown((folder_ + "/theirs").c_str(), kSomebody, kSomebody), 0);
+    ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+    // The user has put a link to a folder of root's in the place of the own one.
+    std::filesystem::create_directory(folder_ + "/roots");
+    ASSERT_TRUE(make_halt_file(folder_ + "/roots", "root's own"));
+    std::filesystem::create_directory_symlink(folder_ + "/roots", folder_ + "/link");
+    {
+        const InUsersName rights({folder_ + "/theirs", kSomebody, kSomebody});
+        EXPECT_TRUE(make_halt_file(folder_ + "/theirs", "by root"));
+        EXPECT_FALSE(remove_halt_file(folder_ + "/link"));
+    }
+    struct stat status {};
+    ASSERT_EQ(::stat(halt_file(folder_ + "/theirs").c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, kSomebody);
+    EXPECT_TRUE(remove_halt_file(folder_ + "/link").value()) << "root has its rights again";
 }
 
 TEST(StateFolder, IsTheOneAroundTheJournals) {
