@@ -44,7 +44,7 @@ std::string markdown_text(std::string_view text) {
             out += '\\';
             out += c;
             break;
-        default: out += c;
+        default: out += c; // not an enum
         }
     }
     for (std::size_t at = out.find("www."); at != std::string::npos; at = out.find("www.", at + 1)) {
