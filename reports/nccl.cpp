@@ -342,6 +342,7 @@ std::string run_nccl_json(const RunData& data) {
     }
     const Sums sums = sums_of(entries);
     Json report{{"version", 3},
+                {"railbreak_run", data.run.run_id},
                 {"start_time", time_text(data.run.started_realtime_ns)},
                 {"args", words_of(data.run.command_line)},
                 {"env", environment_of(data)},

@@ -33,6 +33,7 @@ void add_simulate_command(CLI::App& app, CommonOptions& common, const Choose& ch
 void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< validate, schema
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
 void add_compare_command(CLI::App& app, CommonOptions& common, const Choose& choose);
+void add_import_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec
 void add_doctor_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_recover_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< recover, halt
