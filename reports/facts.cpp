@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "reports/import_nccl.hpp"
+
 namespace railbreak::reports {
 
 using record::RunData;
@@ -55,6 +57,12 @@ std::string place_of(const RunData& data, const record::InjectionRow& row) {
         return fmt::format("the run's database, from {}", host_name);
     }
     return fmt::format("{} {}", host_name, nic != data.nics.end() ? nic->name : fmt::format("NIC {}", row.nic));
+}
+
+std::string_view word_for_right(const RunData& data) {
+    return data.run.backend == record::kSimulatedBackend ? "proven"
+           : data.run.backend == kImportedBackend        ? "as told"
+                                                         : "ok";
 }
 
 std::optional<Spread> spread_of(const std::vector<std::int64_t>& values) {

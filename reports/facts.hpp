@@ -25,6 +25,10 @@ namespace railbreak::reports {
 /// Where an injection acts: "h3 rail0", "rank 5 of h2", "the run's database, from h0".
 [[nodiscard]] std::string place_of(const record::RunData& data, const record::InjectionRow& injection);
 
+/// What the reports call the results of a phase in which none was wrong: "ok", "proven" of a simulation, where no data
+/// moves, "as told" of an imported run, which others checked or nobody.
+[[nodiscard]] std::string_view word_for_right(const record::RunData& data);
+
 /// Smallest, middle and largest of measured values.
 struct Spread {
     std::int64_t min = 0;

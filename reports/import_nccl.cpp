@@ -139,6 +139,9 @@ Result<void> check(const NcclFile& file, std::string_view name) {
         return nccl_error({name, "the file"}, "results", "none", "at least one line under the header");
     }
     for (const NcclResult& result : file.results) {
+        if (!result.out_of_place && !result.in_place) {
+            return nccl_error({name, result.where}, "time", "N/A twice", "a time in place or out of place");
+        }
         for (const std::optional<NcclTimes>* times : {&result.out_of_place, &result.in_place}) {
             const auto checked =
                 *times ? check_factor(name, result, **times, static_cast<double>(file.ranks.size())) : Result<void>();
@@ -162,10 +165,13 @@ void add_cluster(const NcclFile& file, RunData& data) {
     data.run.hosts = static_cast<std::int32_t>(data.hosts.size());
 }
 
+/// When the first iteration is said to begin.
+constexpr std::int64_t kStart = 1'000'000'000;
+
 /// Where the next iteration goes.
 struct Cursor {
-    std::int64_t now = 1'000'000'000; // moment after the iterations so far
-    std::int32_t warmup = 0;          // iterations of the algorithm so far
+    std::int64_t now = kStart; // moment after the iterations so far
+    std::int32_t warmup = 0;   // iterations of the algorithm so far
     std::int32_t steady = 0;
 };
 
@@ -245,8 +251,6 @@ void describe(const NcclImport& import, const NcclFile& file, const Group& group
     run.bytes = size;
     run.dtype = find_type(type)->name;
     run.started_realtime_ns = file.started_realtime_ns > 0 ? file.started_realtime_ns : import.realtime_ns;
-    run.finished_realtime_ns = std::max(run.started_realtime_ns + 1,
-                                        file.finished_realtime_ns > 0 ? file.finished_realtime_ns : import.realtime_ns);
     // The same file gives the same id when it says when it began: it is not imported twice.
     std::string stamp = to_iso8601(Nanoseconds(run.started_realtime_ns)).substr(0, 19) + "Z";
     std::erase_if(stamp, [](char c) { return c == '-' || c == ':'; });
@@ -291,6 +295,9 @@ RunData run_of(const NcclImport& import, const NcclFile& file, const Group& grou
         }
     }
     judge_run(file, data);
+    const record::IterationRow& last = data.iterations.back();
+    data.run.finished_realtime_ns =
+        std::max(file.finished_realtime_ns, data.run.started_realtime_ns + last.started_at + last.duration_ns - kStart);
     return data;
 }
 

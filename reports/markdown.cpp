@@ -85,12 +85,12 @@ std::string duration(std::int64_t nanoseconds) {
     return to_string(Nanoseconds(nanoseconds));
 }
 
-std::string digest_cell(const PhaseStatistics& entry, bool simulated) {
+std::string digest_cell(const PhaseStatistics& entry, std::string_view good) {
     std::string cell = entry.wrong > 0 ? fmt::format("**{} wrong**", entry.wrong) : "";
     if (entry.failed > 0) {
         cell += fmt::format("{}**{} failed**", cell.empty() ? "" : ", ", entry.failed);
     }
-    return !cell.empty() ? cell : simulated ? "proven" : "ok";
+    return !cell.empty() ? cell : std::string(good);
 }
 
 std::string verdict_part(const RunData& data) {
@@ -124,13 +124,13 @@ std::string run_part(const RunData& data) {
 
 std::string times_part(const RunData& data) {
     std::vector<Row> rows;
-    const bool simulated = data.run.backend == record::kSimulatedBackend;
     for (const PhaseStatistics& entry : record::phase_statistics(data)) {
         if (entry.phase != "comparison") {
-            rows.push_back(
-                {markdown_text(entry.algorithm), markdown_text(entry.phase), std::to_string(entry.iterations),
-                 figure(entry.time_median_ns, 1e6), figure(entry.busbw_bytes_per_s, 1e9), figure(entry.vs_healthy, 1),
-                 figure(entry.overhead_exclusive, 1), figure(entry.overhead_fluid, 1), digest_cell(entry, simulated)});
+            rows.push_back({markdown_text(entry.algorithm), markdown_text(entry.phase),
+                            std::to_string(entry.iterations), figure(entry.time_median_ns, 1e6),
+                            figure(entry.busbw_bytes_per_s, 1e9), figure(entry.vs_healthy, 1),
+                            figure(entry.overhead_exclusive, 1), figure(entry.overhead_fluid, 1),
+                            digest_cell(entry, word_for_right(data))});
         }
     }
     if (rows.empty()) {

@@ -13,6 +13,7 @@
 #include "base/version.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
+#include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
 #include "reports/import_nccl.hpp"
 
@@ -46,6 +47,21 @@ Result<std::string> content_of(const std::string& path) {
         return fail_errno(ErrorKind::kInput, fmt::format("read {}", path), errno);
     }
     return text;
+}
+
+/// A file that says when it began gives the same ids each time.
+Result<void> check_new(const CommonOptions& common, const std::vector<record::RunData>& runs) {
+    const Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
+    if (!reader) {
+        return tl::unexpected(reader.error());
+    }
+    for (const record::RunData& data : runs) {
+        if (const auto there = reader->load_run(data.run.run_id); there && there->run.run_id == data.run.run_id) {
+            return fail(Error(ErrorKind::kInput, fmt::format("this file was imported before, as {}", data.run.run_id))
+                            .advise("see railbreak list; --name gives it another name"));
+        }
+    }
+    return {};
 }
 
 /// Records the rows of a run one after the other; the first error ends it.
@@ -115,6 +131,9 @@ int import_file(const CommonOptions& common, const ImportOptions& options) {
     Result<record::Recorder> recorder = record::Recorder::open(common.database);
     if (!recorder) {
         return tell(common, recorder.error());
+    }
+    if (const Result<void> known = check_new(common, *runs); !known) {
+        return tell(common, known.error());
     }
     for (record::RunData& data : *runs) {
         if (const Result<void> stored = store(*recorder, data); !stored) {

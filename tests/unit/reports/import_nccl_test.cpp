@@ -174,6 +174,8 @@ TEST(ImportNccl, NamesFilePlaceValueAndWhatIsAllowed) {
                 HasSubstr("allowed: 1.500 times algbw, as of an AllReduce over 4 ranks"));
     EXPECT_THAT(refusal(changed(kText, "Rank  1 Group  0", "Rank  0 Group  0")), HasSubstr("a rank's number: 0 ["));
     EXPECT_THAT(refusal(kText.substr(kText.find("     1048576"))), HasSubstr("a result without a header"));
+    EXPECT_THAT(refusal(changed(changed(kText, "149.90", "N/A"), "152.30", "N/A")),
+                HasSubstr("line 15: time: N/A twice"));
     EXPECT_THAT(refusal(""), HasSubstr("ranks: none"));
     EXPECT_THAT(refusal(kText.substr(0, kText.find("     1048576"))), HasSubstr("results: none"));
 }
@@ -222,6 +224,8 @@ TEST(ImportNccl, WhateverIsDamagedIsReadOrRefusedAndNothingElse) {
         for (const record::RunData& run : *runs) {
             EXPECT_GT(run.run.bytes, 0);
             EXPECT_FALSE(run.ranks.empty());
+            EXPECT_FALSE(run.iterations.empty());
+            EXPECT_GT(run.run.finished_realtime_ns, run.run.started_realtime_ns);
             EXPECT_FALSE(run.verdicts.empty());
             EXPECT_NE(run.verdicts.front().verdict, "pass");
             EXPECT_TRUE(std::all_of(run.iterations.begin(), run.iterations.end(),
