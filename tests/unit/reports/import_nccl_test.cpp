@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr std::string_view kText = R"(# nccl-tests version 2.17.6 nccl-headers=22807 nccl-library=22807
 # Collective test starting: all_reduce_perf
-# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0
+# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1
 #
 # Using devices
 #  Rank  0 Group  0 Pid   4711 on    node-a device  0 [0000:07:00] NVIDIA H100 80GB HBM3
