@@ -17,6 +17,8 @@
 #include "reports/html/element.hpp"
 #include "reports/html/figures.hpp"
 #include "reports/html/run_page.hpp"
+#include "reports/html/suite_page.hpp"
+#include "reports/html/trend_page.hpp"
 #include "reports/html/view.hpp"
 #include "tests/unit/record/run_fixture.hpp"
 #include "tests/unit/reports/report_fixture.hpp"
@@ -54,12 +56,16 @@ void expect_golden(const std::string& name, const std::string& text) {
 }
 
 // The page as a tree. It is XHTML as well, so a strict parser takes it.
-pugi::xml_document parsed(const record::RunData& data) {
+pugi::xml_document parsed(const std::string& html) {
     pugi::xml_document document;
-    const std::string page = skeleton(run_html(data));
+    const std::string page = skeleton(html);
     const pugi::xml_parse_result result = document.load_string(page.c_str(), pugi::parse_default | pugi::parse_doctype);
     EXPECT_TRUE(result) << result.description() << " at " << page.substr(static_cast<std::size_t>(result.offset), 200);
     return document;
+}
+
+pugi::xml_document parsed(const record::RunData& data) {
+    return parsed(run_html(data));
 }
 
 pugi::xml_node table_named(const pugi::xml_document& document, const std::string& caption) {
@@ -140,9 +146,108 @@ TEST(RunHtml, GivesTheSameBytesForTheSameRun) {
     EXPECT_TRUE(run_html(good_run()) == run_html(good_run()));
 }
 
+// A suite of three items: one passed, one failed, one still waits.
+record::SuiteData small_suite(const std::string& text) {
+    record::SuiteData suite;
+    suite.suite = {1,
+                   "20260131T120000Z-nightly-3f9c",
+                   "nightly" + text,
+                   "suite: nightly" + text,
+                   "{}",
+                   "0123",
+                   7,
+                   "lab",
+                   "lab on node7" + text,
+                   "0.1.0",
+                   "railbreak run nightly.yaml" + text,
+                   "{\"cpu\":\"Example\"}",
+                   1'769'862'896'123'456'789,
+                   1'769'862'990'000'000'000};
+    for (std::int32_t i = 0; i < 3; ++i) {
+        suite.items.push_back({1, i, "half-rate[host=3]#" + std::to_string(i) + text, "half-rate", "{\"host\":\"3\"}",
+                               1, "0123", i == 2 ? "waiting" : "done", i == 2 ? 0 : i + 1, i == 2 ? 0 : i + 1, ""});
+    }
+    suite.run_ids = {good_run().run.run_id, "other", ""};
+    suite.verdicts = {"pass", "fail", ""};
+    suite.reasons = {"all 5 checks passed" + text, "a digest is wrong" + text, ""};
+    return suite;
+}
+
+std::vector<record::RunData> runs_of_small_suite() {
+    std::vector<record::RunData> runs{good_run(), bad_run()};
+    runs[1].run.run_id = "other";
+    return runs;
+}
+
+// Thirty nights: one series that becomes slower from night 20 on, with a missing value; another that is steady.
+analyse::Trend small_trend(const std::string& text) {
+    analyse::Trend trend;
+    trend.scenario_name = "half-rate-nic" + text;
+    trend.cluster = "lab on node7" + text;
+    trend.notes = {"2 runs of another cluster are left out" + text};
+    for (std::size_t i = 0; i < 30; ++i) {
+        analyse::TrendRun run{.run_id = "run-" + std::to_string(i) + text, .plan_hash = "0123", .verdict = "pass"};
+        run.started_realtime_ns = 1'769'862'896'000'000'000 + static_cast<std::int64_t>(i) * 86'400'000'000'000;
+        run.verdict = i == 12 ? "fail" : "pass";
+        run.gap = i == 15 ? std::optional(4.5) : std::nullopt;
+        run.new_plan = i == 3;
+        trend.runs.push_back(run);
+    }
+    for (const std::string phase : {"steady", "degraded"}) {
+        analyse::TrendSeries series{.algorithm = "ring" + text, .phase = phase, .points = {}, .changes = {}};
+        for (std::size_t i = 0; i < 30; ++i) {
+            analyse::TrendPoint point{.iterations = 3, .counts = i != 12};
+            point.value = 1e9 + static_cast<double>(i * 7919 % 13) * 1e6 + (i >= 20 && phase == "degraded" ? 3e7 : 0);
+            point.overhead = *point.value / 0.99e9;
+            if (i >= 8) {
+                point.baseline = 1.006e9;
+                point.band_low = 0.995e9;
+                point.band_high = 1.015e9;
+                point.change = *point.value / *point.baseline - 1;
+                point.outside = *point.value > 1.015e9;
+            }
+            series.points.push_back(point);
+        }
+        series.points[6].value.reset();
+        if (phase == "degraded") {
+            series.changes = {{20, 1.006e9, 1.036e9, 0.0012}};
+        }
+        trend.series.push_back(std::move(series));
+    }
+    return trend;
+}
+
+TEST(SuiteHtml, OfASmallSuite) {
+    const std::string page = suite_html(small_suite(""), runs_of_small_suite());
+    expect_golden("suite.html", skeleton(page));
+    EXPECT_TRUE(page == suite_html(small_suite(""), runs_of_small_suite()));
+    EXPECT_THAT(page, HasSubstr("3 items: 1 fail, 1 waiting, 1 pass."));
+    const pugi::xml_document document = parsed(page);
+    EXPECT_EQ(table_named(document, "Every item").child("tbody").select_nodes("tr").size(), 3U);
+    EXPECT_EQ(table_named(document, "Items that did not pass").child("tbody").select_nodes("tr").size(), 2U);
+}
+
+TEST(TrendHtml, OfThirtyNights) {
+    const std::string page = trend_html(small_trend(""));
+    expect_golden("trend.html", skeleton(page));
+    EXPECT_TRUE(page == trend_html(small_trend("")));
+    EXPECT_THAT(page, HasSubstr("+3.0 % from 2026-02-20 on"));
+    EXPECT_THAT(page, HasSubstr("no change of level found"));
+    EXPECT_THAT(page, HasSubstr("4.5 times the usual distance"));
+    const pugi::xml_document document = parsed(page);
+    EXPECT_EQ(table_named(document, "Runs of ring degraded").child("tbody").select_nodes("tr").size(), 30U);
+    EXPECT_EQ(document.select_nodes("//figure[@id='trend-1']//*[@class='change']/title").size(), 1U);
+}
+
 TEST(RunHtml, IsWellFormedAndOrderly) {
-    for (const record::RunData& data : {good_run(), bad_run(), unfinished_run(), record::RunData{}, all_hostile()}) {
-        const pugi::xml_document document = parsed(data);
+    const std::string hostile(kHostile);
+    for (const std::string& page :
+         {run_html(good_run()), run_html(bad_run()), run_html(unfinished_run()), run_html(record::RunData{}),
+          run_html(all_hostile()), suite_html(small_suite(""), runs_of_small_suite()),
+          suite_html(small_suite(hostile), {all_hostile()}), suite_html({}, {}), trend_html(small_trend("")),
+          trend_html(small_trend(hostile)), trend_html({})}) {
+        EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+        const pugi::xml_document document = parsed(page);
         EXPECT_EQ(document.select_nodes("//h1").size(), 1U);
         std::set<std::string> ids;
         for (const pugi::xpath_node& found : document.select_nodes("//*/@id")) {
