@@ -1,10 +1,8 @@
 #include "harness/agent/agent.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,7 +11,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -22,8 +19,8 @@
 #include "base/units.hpp"
 #include "base/version.hpp"
 #include "harness/agent/fault_service.hpp"
+#include "harness/agent/host_facts.hpp"
 #include "harness/agent/host_survey.hpp"
-#include "harness/agent/nic_counters.hpp"
 #include "harness/agent/rank_process.hpp"
 #include "harness/agent/safeguard.hpp"
 #include "harness/launch/line_channel.hpp"
@@ -45,24 +42,6 @@ constexpr Nanoseconds kRankEndTimeout = std::chrono::seconds(2);
 constexpr std::int32_t kMostRanks = 64;
 /// The longest that a host keeps a fault without a word from its controller, whatever that controller asks for.
 constexpr Nanoseconds kLongestLease = std::chrono::minutes(10);
-
-std::string read_line_of(const char* path) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    return line;
-}
-
-std::string netns_inode() {
-    struct stat info {};
-    return ::stat("/proc/self/ns/net", &info) == 0 ? std::to_string(info.st_ino) : "";
-}
-
-std::string host_name() {
-    std::array<char, 256> name{};
-    ::gethostname(name.data(), name.size() - 1);
-    return name.data();
-}
 
 /// One of the host's ranks.
 struct HostedRank {
@@ -145,7 +124,7 @@ void Agent::say_hello() {
                      {"host", host_name()},
                      {"pid", ::getpid()},
                      {"uid", ::getuid()},
-                     {"boot_id", read_line_of("/proc/sys/kernel/random/boot_id")},
+                     {"boot_id", boot_id()},
                      {"netns", netns_inode()}};
     (void)controller_.send(hello.dump());
 }

@@ -1,8 +1,32 @@
-#include "harness/agent/nic_counters.hpp"
+#include "harness/agent/host_facts.hpp"
+
+#include <array>
+#include <fstream>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "injectors/host_records.hpp"
 
 namespace railbreak::agent {
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    ::gethostname(name.data(), name.size() - 1);
+    return name.data();
+}
+
+std::string netns_inode() {
+    struct stat info {};
+    return ::stat("/proc/self/ns/net", &info) == 0 ? std::to_string(info.st_ino) : "";
+}
+
+std::string boot_id() {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
 
 Result<launch::Json> nic_counters() {
     Result<injectors::NetlinkChannel> channel = injectors::NetlinkChannel::open();
