@@ -34,7 +34,9 @@ void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& c
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
 void add_compare_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_import_command(CLI::App& app, CommonOptions& common, const Choose& choose);
-void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose);      ///< lab up|down|list|exec
+void add_db_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< db check|prune|export
+void add_baseline_command(CLI::App& app, CommonOptions& common, const Choose& choose);
+void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< lab up|down|list|exec
 void add_doctor_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_recover_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< recover, halt
 void add_host_commands(CLI::App& app, CommonOptions& common, const Choose& choose);    ///< agent, guard, rank

@@ -133,6 +133,8 @@ int parse_and_run(int argc, char** argv) {
     add_report_commands(app, common, choose);
     add_compare_command(app, common, choose);
     add_import_command(app, common, choose);
+    add_db_commands(app, common, choose);
+    add_baseline_command(app, common, choose);
     add_lab_commands(app, common, choose);
     add_doctor_command(app, common, choose);
     add_recover_commands(app, common, choose);

@@ -13,7 +13,6 @@
 #include "base/version.hpp"
 #include "harness/lab/privilege.hpp"
 #include "harness/lab/state.hpp"
-#include "harness/record/location.hpp"
 #include "scenarios/plan.hpp"
 
 namespace railbreak::controller {
@@ -122,7 +121,6 @@ Result<Run> begin_run(const scenarios::Scenario& scenario, const RunOptions& opt
     const BuildInfo build = build_info();
     const Nanoseconds started = realtime_now();
     record::RunRow row;
-    row.run_id = record::make_run_id(started, plan->scenario_name, std::hash<std::string>{}(*secret));
     row.scenario_name = plan->scenario_name;
     row.scenario_text = scenario.source_text;
     row.plan_json = plan->canonical_json;
@@ -138,7 +136,7 @@ Result<Run> begin_run(const scenarios::Scenario& scenario, const RunOptions& opt
     row.bytes = static_cast<std::int64_t>(plan->workload.bytes.bytes());
     row.dtype = to_string(plan->workload.dtype);
     row.rate_bits_per_s = static_cast<std::int64_t>(plan->cluster.rate.bits_per_s());
-    Result<std::int64_t> id = recorder->begin_run(row);
+    Result<std::int64_t> id = recorder->begin_new_run(row, std::hash<std::string>{}(*secret));
     if (!id) {
         return fail(std::move(id.error()));
     }

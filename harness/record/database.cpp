@@ -36,8 +36,15 @@ Error describe(const SQLite::Exception& exception, const fs::path& path, std::st
     if (code == SQLITE_CANTOPEN) {
         return error(ErrorKind::kInput, "the file cannot be opened").advise("check the path and its permissions");
     }
-    if (code == SQLITE_FULL) {
+    if (code == SQLITE_FULL || exception.getExtendedErrorCode() == SQLITE_IOERR_SHMSIZE) {
         return error(ErrorKind::kHarness, "the disk is full").advise("free some space or give another --db");
+    }
+    if (code == SQLITE_IOERR) {
+        return error(ErrorKind::kHarness, "the disk does not work")
+            .advise("see the kernel's log; what was recorded before is kept");
+    }
+    if (exception.getExtendedErrorCode() == SQLITE_CONSTRAINT_UNIQUE) {
+        return error(ErrorKind::kHarness, "there is one of that name already");
     }
     return error(ErrorKind::kHarness, exception.what());
 }
@@ -243,6 +250,12 @@ Result<std::unique_ptr<SQLite::Database>> open_for_reading(const fs::path& path)
             return open_checked(path, immutable_uri(path), SQLite::OPEN_URI);
         }
     }));
+}
+
+bool is_misplaced(SQLite::Database& database) {
+    int moved = 0;
+    sqlite3_file_control(database.getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved != 0;
 }
 
 } // namespace railbreak::record

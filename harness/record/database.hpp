@@ -54,6 +54,9 @@ template <class T> Result<T> flatten(Result<Result<T>>&& nested) {
 /// Opens an existing file for reading with the same checks.
 [[nodiscard]] Result<std::unique_ptr<SQLite::Database>> open_for_reading(const std::filesystem::path& path);
 
+/// Whether the file of an open database is no longer at its path.
+[[nodiscard]] bool is_misplaced(SQLite::Database& database);
+
 inline void bind_one(SQLite::Statement& statement, int index, std::int32_t value) {
     statement.bind(index, value);
 }

@@ -1,7 +1,5 @@
 #include "harness/record/reader.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "harness/record/columns.hpp"
@@ -146,6 +144,11 @@ Result<RunData> RunReader::load_run(std::string_view which) const {
         read_judgement(*impl_->database, *id, data);
         return data;
     }));
+}
+
+Result<std::int64_t> RunReader::find_run(std::string_view which) const {
+    return flatten(
+        guarded(impl_->path, "find a run", [&] { return find_named(*impl_->database, impl_->path, kRuns, which); }));
 }
 
 namespace {

@@ -42,6 +42,9 @@ public:
     /// or the beginning of exactly one run id. kInput for an unknown or ambiguous name, with the runs that there are.
     [[nodiscard]] Result<RunData> load_run(std::string_view which) const;
 
+    /// The id (RunRow::id) of the run that load_run() would load.
+    [[nodiscard]] Result<std::int64_t> find_run(std::string_view which) const;
+
     /// The last `limit` runs, latest first. The order of all lists is that of recording: a clock that was set back does
     /// not turn it round.
     [[nodiscard]] Result<std::vector<RunSummary>> list_runs(std::int32_t limit) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/record/controller_mark.hpp"
+#include "harness/record/location.hpp"
 #include "harness/record/recorder_impl.hpp"
 
 namespace railbreak::record {
@@ -24,22 +25,50 @@ Result<Recorder> Recorder::open(const std::filesystem::path& path, std::chrono::
     return Recorder(std::make_unique<Impl>(Impl{path, std::move(*database)}));
 }
 
+namespace {
+
+std::int64_t insert_run(SQLite::Database& database, const RunRow& run) {
+    return execute(database,
+                   "INSERT INTO runs(run_id, scenario_name, scenario_text, plan_json, plan_hash, seed, backend, "
+                   "version, command_line, environment_json, started_realtime_ns, finished_realtime_ns, hosts, "
+                   "bytes, dtype, rate_bits_per_s, cluster, controller) "
+                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                   run.run_id, run.scenario_name, run.scenario_text, run.plan_json, run.plan_hash,
+                   std::to_string(run.seed), run.backend, run.version, run.command_line, run.environment_json,
+                   run.started_realtime_ns, run.finished_realtime_ns, run.hosts, run.bytes, run.dtype,
+                   run.rate_bits_per_s, run.cluster, this_controller());
+}
+
+bool is_taken(SQLite::Database& database, const std::string& run_id) {
+    SQLite::Statement statement(database, "SELECT 1 FROM runs WHERE run_id = ?");
+    bind_all(statement, run_id);
+    return statement.executeStep();
+}
+
+} // namespace
+
 Result<std::int64_t> Recorder::begin_run(const RunRow& run) {
-    return guarded(impl_->path, "add a run", [&] {
-        return execute(*impl_->database,
-                       "INSERT INTO runs(run_id, scenario_name, scenario_text, plan_json, plan_hash, seed, backend, "
-                       "version, command_line, environment_json, started_realtime_ns, finished_realtime_ns, hosts, "
-                       "bytes, dtype, rate_bits_per_s, cluster, controller) "
-                       "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                       run.run_id, run.scenario_name, run.scenario_text, run.plan_json, run.plan_hash,
-                       std::to_string(run.seed), run.backend, run.version, run.command_line, run.environment_json,
-                       run.started_realtime_ns, run.finished_realtime_ns, run.hosts, run.bytes, run.dtype,
-                       run.rate_bits_per_s, run.cluster, this_controller());
+    return impl_->write("add a run", [&] { return insert_run(*impl_->database, run); });
+}
+
+Result<std::int64_t> Recorder::begin_new_run(RunRow& run, std::uint64_t salt) {
+    return impl_->write("add a run", [&] {
+        return in_transaction(*impl_->database, [&] {
+            constexpr int kTries = 1000; // of the 65536 names that there are for a scenario in a second
+            for (int i = 0; i < kTries; ++i) {
+                run.run_id = make_run_id(Nanoseconds(run.started_realtime_ns), run.scenario_name,
+                                         salt + static_cast<std::uint64_t>(i));
+                if (!is_taken(*impl_->database, run.run_id)) {
+                    break;
+                }
+            }
+            return insert_run(*impl_->database, run);
+        });
     });
 }
 
 Result<void> Recorder::add_host(const HostRow& host) {
-    return guarded(impl_->path, "add a host", [&] {
+    return impl_->write("add a host", [&] {
         execute(*impl_->database,
                 "INSERT INTO hosts(run, host, name, boot_id, netns, clock_offset_ns, clock_error_ns) "
                 "VALUES(?,?,?,?,?,?,?) ON CONFLICT(run, host) DO UPDATE SET name = excluded.name, "
@@ -50,7 +79,7 @@ Result<void> Recorder::add_host(const HostRow& host) {
 }
 
 Result<void> Recorder::add_nic(const NicRow& nic) {
-    return guarded(impl_->path, "add a NIC", [&] {
+    return impl_->write("add a NIC", [&] {
         execute(*impl_->database,
                 "INSERT INTO nics(run, host, nic, name, mac, address, line_rate_bits_per_s, send_goodput_bits_per_s, "
                 "receive_goodput_bits_per_s) VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(run, host, nic) DO UPDATE SET "
@@ -64,7 +93,7 @@ Result<void> Recorder::add_nic(const NicRow& nic) {
 }
 
 Result<void> Recorder::add_rank(const RankRow& rank) {
-    return guarded(impl_->path, "add a rank", [&] {
+    return impl_->write("add a rank", [&] {
         execute(*impl_->database,
                 "INSERT INTO ranks(run, rank, host, pid) VALUES(?,?,?,?) ON CONFLICT(run, rank) DO UPDATE SET "
                 "host = excluded.host, pid = excluded.pid",
@@ -73,7 +102,7 @@ Result<void> Recorder::add_rank(const RankRow& rank) {
 }
 
 Result<void> Recorder::add_bound(const BoundRow& bound) {
-    return guarded(impl_->path, "add a bound", [&] {
+    return impl_->write("add a bound", [&] {
         execute(*impl_->database,
                 "INSERT INTO bounds(run, algorithm, phase, name, model, branch, slowdown, time_over_n, time_ns) "
                 "VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT(run, algorithm, phase, model, name) DO UPDATE SET "
@@ -85,7 +114,7 @@ Result<void> Recorder::add_bound(const BoundRow& bound) {
 }
 
 Result<void> Recorder::add_event(const EventRow& event) {
-    return guarded(impl_->path, "add an event", [&] {
+    return impl_->write("add an event", [&] {
         execute(*impl_->database,
                 "INSERT INTO events(run, at, level, source, kind, text, facts_json) VALUES(?,?,?,?,?,?,?)", event.run,
                 event.at, event.level, event.source, event.kind, event.text, event.facts_json);
@@ -93,7 +122,7 @@ Result<void> Recorder::add_event(const EventRow& event) {
 }
 
 Result<void> Recorder::add_counters(const std::vector<CounterRow>& counters) {
-    return guarded(impl_->path, "add counters", [&] {
+    return impl_->write("add counters", [&] {
         in_transaction(*impl_->database, [&] {
             SQLite::Statement insert(*impl_->database, "INSERT INTO counters(run, host, nic, at, source, name, value) "
                                                        "VALUES(?,?,?,?,?,?,?)");
@@ -108,7 +137,7 @@ Result<void> Recorder::add_counters(const std::vector<CounterRow>& counters) {
 
 Result<std::int64_t> Recorder::add_iteration(const IterationRow& iteration,
                                              const std::vector<RankIterationRow>& ranks) {
-    return guarded(impl_->path, "add an iteration", [&] {
+    return impl_->write("add an iteration", [&] {
         return in_transaction(*impl_->database, [&] {
             const std::int64_t id =
                 execute(*impl_->database,
@@ -132,7 +161,7 @@ Result<std::int64_t> Recorder::add_iteration(const IterationRow& iteration,
 }
 
 Result<std::int64_t> Recorder::add_injection(const InjectionRow& row) {
-    return guarded(impl_->path, "add an injection", [&] {
+    return impl_->write("add an injection", [&] {
         return execute(*impl_->database,
                        "INSERT INTO injections(run, fault, name, kind, algorithm, host, nic, direction, "
                        "wanted_rate_bits_per_s, ordered_at, applied_at, observed_at, reverted_at, restored_at, "
@@ -148,7 +177,7 @@ Result<std::int64_t> Recorder::add_injection(const InjectionRow& row) {
 }
 
 Result<void> Recorder::update_injection(const InjectionRow& row) {
-    const auto changed = guarded(impl_->path, "update an injection", [&] {
+    const auto changed = impl_->write("update an injection", [&] {
         SQLite::Statement update(*impl_->database,
                                  "UPDATE injections SET ordered_at = ?, applied_at = ?, observed_at = ?, "
                                  "reverted_at = ?, restored_at = ?, mechanism = ?, realism = ?, data_path = ?, "
@@ -170,7 +199,7 @@ Result<void> Recorder::update_injection(const InjectionRow& row) {
 }
 
 Result<void> Recorder::add_artefact(const ArtefactRow& artefact) {
-    return guarded(impl_->path, "add an artefact", [&] {
+    return impl_->write("add an artefact", [&] {
         execute(
             *impl_->database,
             "INSERT INTO artefacts(run, name, media_type, content) VALUES(?,?,?,?) ON CONFLICT(run, name) DO UPDATE "
@@ -181,7 +210,7 @@ Result<void> Recorder::add_artefact(const ArtefactRow& artefact) {
 
 Result<void> Recorder::finish_run(std::int64_t run, std::int64_t finished_realtime_ns,
                                   const std::vector<VerdictRow>& verdicts) {
-    const auto changed = guarded(impl_->path, "finish a run", [&] {
+    const auto changed = impl_->write("finish a run", [&] {
         return in_transaction(*impl_->database, [&] {
             execute(*impl_->database, "DELETE FROM verdicts WHERE run = ?", run);
             for (const VerdictRow& row : verdicts) {

@@ -35,6 +35,10 @@ public:
     /// Stores a run (RunRow::id is ignored) and gives the id that all other rows carry as `run`.
     [[nodiscard]] Result<std::int64_t> begin_run(const RunRow& run);
 
+    /// The same for a run that has no name yet: makes RunRow::run_id of its start and its scenario by make_run_id(),
+    /// with another salt where that name is taken. Two controllers that begin at once get two names.
+    [[nodiscard]] Result<std::int64_t> begin_new_run(RunRow& run, std::uint64_t salt);
+
     /// Stores a host, NIC, rank or bound; a second one with the same key replaces the first, so that a value that is
     /// measured later (goodput, clock offset, pid) can be filled in. Hosts come before their NICs and ranks.
     [[nodiscard]] Result<void> add_host(const HostRow& host);

@@ -24,7 +24,7 @@ void add_item(SQLite::Database& database, std::int64_t suite, const SuiteItemRow
 } // namespace
 
 Result<std::int64_t> Recorder::begin_suite(const SuiteRow& suite, const std::vector<SuiteItemRow>& items) {
-    return guarded(impl_->path, "add a suite", [&] {
+    return impl_->write("add a suite", [&] {
         return in_transaction(*impl_->database, [&] {
             const std::int64_t id = execute(
                 *impl_->database,
@@ -43,7 +43,8 @@ Result<std::int64_t> Recorder::begin_suite(const SuiteRow& suite, const std::vec
 }
 
 Result<void> Recorder::update_suite_item(const SuiteItemRow& item) {
-    return flatten(guarded(impl_->path, "update an item of a suite", [&]() -> Result<void> {
+    return flatten(impl_->write("update an item of a suite", [&]() -> Result<void> {
+        SQLite::Transaction transaction(*impl_->database, SQLite::TransactionBehavior::IMMEDIATE);
         SQLite::Statement update(*impl_->database,
                                  "UPDATE suite_items SET name = ?, scenario_name = ?, params_json = ?, repeat = ?, "
                                  "plan_hash = ?, state = ?, run = ?, attempts = ?, reason = ? WHERE suite = ? AND "
@@ -54,12 +55,15 @@ Result<void> Recorder::update_suite_item(const SuiteItemRow& item) {
             return fail(ErrorKind::kInternal, fmt::format("database {}: there is no item {} of suite {} to update",
                                                           impl_->path.string(), item.item, item.suite));
         }
+        // A suite that was interrupted has another controller when it is resumed.
+        execute(*impl_->database, "UPDATE suites SET controller = ? WHERE id = ?", this_controller(), item.suite);
+        transaction.commit();
         return {};
     }));
 }
 
 Result<void> Recorder::finish_suite(std::int64_t suite, std::int64_t finished_realtime_ns) {
-    return flatten(guarded(impl_->path, "finish a suite", [&]() -> Result<void> {
+    return flatten(impl_->write("finish a suite", [&]() -> Result<void> {
         SQLite::Statement update(*impl_->database, "UPDATE suites SET finished_realtime_ns = ? WHERE id = ?");
         bind_all(update, finished_realtime_ns, suite);
         if (update.exec() != 1) {
@@ -75,7 +79,7 @@ Result<void> Recorder::set_baseline(std::string_view tag, const std::vector<std:
     if (tag.empty() || runs.empty()) {
         return fail(ErrorKind::kInput, "a baseline needs a tag and at least one run");
     }
-    return flatten(guarded(impl_->path, "set a baseline", [&]() -> Result<void> {
+    return flatten(impl_->write("set a baseline", [&]() -> Result<void> {
         SQLite::Transaction transaction(*impl_->database, SQLite::TransactionBehavior::IMMEDIATE);
         execute(*impl_->database, "DELETE FROM baselines WHERE tag = ?", std::string(tag));
         for (const std::int64_t run : runs) {
@@ -95,7 +99,7 @@ Result<void> Recorder::set_baseline(std::string_view tag, const std::vector<std:
 }
 
 Result<void> Recorder::drop_baseline(std::string_view tag) {
-    return flatten(guarded(impl_->path, "drop a baseline", [&]() -> Result<void> {
+    return flatten(impl_->write("drop a baseline", [&]() -> Result<void> {
         SQLite::Statement drop(*impl_->database, "DELETE FROM baselines WHERE tag = ?");
         bind_all(drop, std::string(tag));
         if (drop.exec() == 0) {

@@ -11,7 +11,6 @@
 
 #include "base/version.hpp"
 #include "harness/analyse/analyse.hpp"
-#include "harness/record/location.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
 #include "harness/simulate/fault_script.hpp"
@@ -59,8 +58,6 @@ Result<Run> begin(const scenarios::Scenario& scenario, const SimulateOptions& op
     const BuildInfo build = build_info();
     const Nanoseconds started = realtime_now();
     record::RunRow row;
-    row.run_id = record::make_run_id(started, plan->scenario_name,
-                                     std::hash<std::int64_t>{}(started.count()) ^ static_cast<std::size_t>(::getpid()));
     row.scenario_name = plan->scenario_name;
     row.scenario_text = scenario.source_text;
     row.plan_json = plan->canonical_json;
@@ -76,7 +73,8 @@ Result<Run> begin(const scenarios::Scenario& scenario, const SimulateOptions& op
     row.bytes = static_cast<std::int64_t>(plan->workload.bytes.bytes());
     row.dtype = to_string(plan->workload.dtype);
     row.rate_bits_per_s = static_cast<std::int64_t>(plan->cluster.rate.bits_per_s());
-    Result<std::int64_t> id = recorder->begin_run(row);
+    const std::size_t salt = std::hash<std::int64_t>{}(started.count()) ^ static_cast<std::size_t>(::getpid());
+    Result<std::int64_t> id = recorder->begin_new_run(row, salt);
     if (!id) {
         return fail(std::move(id.error()));
     }
