@@ -39,7 +39,7 @@ Element top_bar(const Page& page) {
     for (const Section& section : page.sections) {
         list.add(element("li", {}, element("a", {{"href", "#" + section.id}}, section.name)));
     }
-    return element("div", {{"class", "top"}},
+    return element("header", {{"class", "top"}},
                    element("div", {{"class", "topbar"}}, element("span", {{"class", "brand"}}, "railbreak"),
                            element("nav", {{"aria-label", "Sections"}}, std::move(list))));
 }
@@ -62,7 +62,7 @@ Element patterns() {
 } // namespace
 
 std::string page_html(Page page) {
-    Element hero("header", {{"class", "hero"}});
+    Element hero("section", {{"class", "hero"}, {"aria-label", "What this is about"}});
     hero.add(element("p", {{"class", "kicker"}}, page.kicker)).add(element("h1", {}, page.heading));
     Element facts("ul", {{"class", "facts"}});
     for (Element& fact : page.facts) {

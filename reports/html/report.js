@@ -188,7 +188,7 @@
       .attr("aria-label", name).text(label).on("click", act);
     tool("+", "Zoom in", () => actions.by(1.6));
     tool("\u2212", "Zoom out", () => actions.by(1 / 1.6));
-    tool("Reset", "Show the whole time", actions.reset);
+    tool("Reset", "Reset: show the whole time", actions.reset);
     tools.append("span").attr("class", "hint").text("Drag to move, Ctrl and wheel to zoom");
     return actions;
   }
