@@ -62,7 +62,7 @@ Element patterns() {
 } // namespace
 
 std::string page_html(Page page) {
-    Element hero("section", {{"class", "hero"}, {"aria-label", "What this is about"}});
+    Element hero("div", {{"class", "hero"}});
     hero.add(element("p", {{"class", "kicker"}}, page.kicker)).add(element("h1", {}, page.heading));
     Element facts("ul", {{"class", "facts"}});
     for (Element& fact : page.facts) {
@@ -70,6 +70,7 @@ std::string page_html(Page page) {
     }
     hero.add(std::move(facts));
     Element main("main", {{"id", "main"}});
+    main.add(std::move(hero));
     for (Element& part : page.head) {
         main.add(std::move(part));
     }
@@ -85,8 +86,8 @@ std::string page_html(Page page) {
         main.add(std::move(made));
     }
     Element body("body");
-    body.add(element("a", {{"class", "skip"}, {"href", "#main"}}, "Skip to the verdict"));
-    body.add(top_bar(page)).add(std::move(hero)).add(std::move(main));
+    body.add(element("a", {{"class", "skip"}, {"href", "#main"}}, "Skip to the report"));
+    body.add(top_bar(page)).add(std::move(main));
     body.add(element("footer", {}, page.footer)).add(patterns());
     body.add(element("script", {}, Element::verbatim(std::string(script()))));
     std::string out = "<!DOCTYPE html>\n";

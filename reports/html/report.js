@@ -177,11 +177,9 @@
         svg.classed("zoomed", d3.event.transform.k > 1);
       });
     svg.call(zoom).on("dblclick.zoom", null).style("touch-action", "pan-x pan-y");
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const smooth = () => (still ? svg : svg.transition().duration(180));
     const actions = {
-      by: (factor) => zoom.scaleBy(smooth(), factor),
-      reset: () => smooth().call(zoom.transform, d3.zoomIdentity),
+      by: (factor) => zoom.scaleBy(svg, factor),
+      reset: () => zoom.transform(svg, d3.zoomIdentity),
     };
     const tools = figure.insert("div", ".scroll").attr("class", "tools");
     const tool = (label, name, act) => tools.append("button").attr("type", "button").attr("class", "tool")

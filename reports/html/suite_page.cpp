@@ -31,6 +31,7 @@ constexpr std::size_t kMostRows = 120; // of a chart
 constexpr double kWidth = 1040;
 constexpr double kRow = 24;
 constexpr double kNames = 300;
+constexpr std::int64_t kLatest = std::int64_t{1} << 61U; // nanoseconds after 1970
 
 /// One item with what became of it.
 struct Item {
@@ -39,6 +40,8 @@ struct Item {
     std::string verdict; ///< of its run; else its state
     std::string reason;
     const RunData* run = nullptr;
+    std::int64_t started_at = 0; ///< of the run, wall clock, held within what can be reckoned with
+    std::int64_t finished_at = 0;
     std::vector<PhaseStatistics> statistics{};
 };
 
@@ -67,6 +70,8 @@ SuiteView suite_view_of(const SuiteData& suite, const std::vector<RunData>& runs
         });
         if (run != runs.end()) {
             item.run = &*run;
+            item.started_at = std::clamp<std::int64_t>(run->run.started_realtime_ns, 0, kLatest);
+            item.finished_at = std::clamp<std::int64_t>(run->run.finished_realtime_ns, 0, kLatest);
             item.statistics = record::phase_statistics(*run);
         }
         for (const PhaseStatistics& entry : item.statistics) {
@@ -144,8 +149,7 @@ Element problems_of(const SuiteView& view) {
 }
 
 double took_ns(const Item& item) {
-    const bool ended = item.run != nullptr && item.run->run.finished_realtime_ns > 0;
-    return ended ? static_cast<double>(item.run->run.finished_realtime_ns - item.run->run.started_realtime_ns) : 0;
+    return item.finished_at > 0 ? static_cast<double>(item.finished_at - item.started_at) : 0;
 }
 
 /// The smallest overhead over the fluid bound that an algorithm reached under the item's faults.
@@ -263,10 +267,9 @@ Figure schedule_figure(const SuiteView& view) {
         if (took_ns(item) <= 0) {
             continue;
         }
-        const record::RunRow& run = item.run->run;
         if (++ran <= kMostRows) {
-            from = items.empty() ? run.started_realtime_ns : std::min(from, run.started_realtime_ns);
-            to = std::max(to, run.finished_realtime_ns);
+            from = items.empty() ? item.started_at : std::min(from, item.started_at);
+            to = std::max(to, item.finished_at);
             items.push_back(&item);
         }
     }
@@ -279,10 +282,9 @@ Figure schedule_figure(const SuiteView& view) {
                 minutes ? "time since the first run began (min)" : "time since the first run began (s)", true);
     draw_names(plot, items);
     for (std::size_t i = 0; i < items.size(); ++i) {
-        const record::RunRow& run = items[i]->run->run;
         const double y = plot.top() + kRow * (static_cast<double>(i) + 0.5);
-        const double begin = x(static_cast<double>(run.started_realtime_ns - from));
-        const double end = x(static_cast<double>(run.finished_realtime_ns - from));
+        const double begin = x(static_cast<double>(items[i]->started_at - from));
+        const double end = x(static_cast<double>(items[i]->finished_at - from));
         plot.rectangle(
             Plot::Layer::kMoving, begin, y - 7, std::max(end - begin, 2.0), 14,
             fmt::format("span v-{}", items[i]->verdict),
@@ -307,9 +309,9 @@ std::vector<Element> facts_of(const SuiteView& view) {
         facts.push_back(element("span", {}, label, " ", element("b", {}, value)));
     };
     fact("started", moment(suite.started_realtime_ns));
-    fact("took", suite.finished_realtime_ns > 0
-                     ? duration(static_cast<double>(suite.finished_realtime_ns - suite.started_realtime_ns))
-                     : "not finished");
+    fact("took", suite.finished_realtime_ns > 0 ? duration(static_cast<double>(suite.finished_realtime_ns) -
+                                                           static_cast<double>(suite.started_realtime_ns))
+                                                : "not finished");
     fact("on", suite.cluster.empty() ? suite.backend : suite.cluster);
     fact("items", std::to_string(view.items.size()));
     fact("seed", std::to_string(suite.seed));

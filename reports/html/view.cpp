@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,17 +31,42 @@ AlgorithmView& view_named(std::vector<AlgorithmView>& all, const std::string& na
     return all.back();
 }
 
+/// Holds times within 36 years, so that sums and differences of them are exact.
+void hold_times(RunData& data) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 60U;
+    const auto hold = [](std::initializer_list<std::int64_t*> values) {
+        for (std::int64_t* value : values) {
+            *value = std::clamp<std::int64_t>(*value, 0, kMost);
+        }
+    };
+    hold({&data.run.started_realtime_ns, &data.run.finished_realtime_ns});
+    for (record::IterationRow& row : data.iterations) {
+        hold({&row.started_at, &row.duration_ns});
+    }
+    for (InjectionRow& row : data.injections) {
+        hold({&row.ordered_at, &row.applied_at, &row.observed_at, &row.reverted_at, &row.restored_at});
+    }
+    for (record::EventRow& row : data.events) {
+        hold({&row.at});
+    }
+    for (record::CounterRow& row : data.counters) {
+        hold({&row.at, &row.value});
+    }
+}
+
 } // namespace
 
-View view_of(const RunData& data) {
-    View view{.data = data,
-              .origin = origin_ns(data),
-              .simulated = data.run.backend == record::kSimulatedBackend,
-              .statistics = record::phase_statistics(data)};
-    for (const IterationRow& row : data.iterations) {
+View view_of(RunData data) {
+    hold_times(data);
+    View view;
+    view.data = std::move(data);
+    view.origin = origin_ns(view.data);
+    view.simulated = view.data.run.backend == record::kSimulatedBackend;
+    view.statistics = record::phase_statistics(view.data);
+    for (const IterationRow& row : view.data.iterations) {
         view_named(view.algorithms, row.algorithm).iterations.push_back(&row);
     }
-    for (const InjectionRow& row : data.injections) {
+    for (const InjectionRow& row : view.data.injections) {
         view_named(view.algorithms, row.algorithm).injections.push_back(&row);
     }
     for (AlgorithmView& algorithm : view.algorithms) {

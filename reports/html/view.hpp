@@ -21,15 +21,19 @@ struct AlgorithmView {
     std::vector<const record::InjectionRow*> injections; ///< applied under it, by order
 };
 
-/// See the file comment. Refers to the data, which must outlive it.
+/// See the file comment. May be moved, not copied: the algorithms point into the data.
 struct View {
-    const record::RunData& data;
+    View() = default;
+    View(View&&) = default;
+    View& operator=(View&&) = default;
+    /// The rows, with times and counters held within what can be reckoned with: a database may say anything.
+    record::RunData data;
     std::int64_t origin = 0; ///< what offsets count from
     bool simulated = false;
     std::vector<record::PhaseStatistics> statistics;
     std::vector<AlgorithmView> algorithms; ///< in the order of the run
 };
-[[nodiscard]] View view_of(const record::RunData& data);
+[[nodiscard]] View view_of(record::RunData data);
 
 /// When an algorithm was back to normal after its faults.
 struct Recovery {
