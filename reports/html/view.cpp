@@ -21,6 +21,9 @@ namespace {
 /// Longest text of an error beside a mark.
 constexpr std::size_t kLongestError = 300;
 
+/// 36 years.
+constexpr std::int64_t kLatest = std::int64_t{1} << 60U;
+
 AlgorithmView& view_named(std::vector<AlgorithmView>& all, const std::string& name) {
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const AlgorithmView& view) { return view.name == name; });
@@ -31,12 +34,11 @@ AlgorithmView& view_named(std::vector<AlgorithmView>& all, const std::string& na
     return all.back();
 }
 
-/// Holds times within 36 years, so that sums and differences of them are exact.
+/// Holds times below kLatest, so that sums and differences of them are exact.
 void hold_times(RunData& data) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 60U;
     const auto hold = [](std::initializer_list<std::int64_t*> values) {
         for (std::int64_t* value : values) {
-            *value = std::clamp<std::int64_t>(*value, 0, kMost);
+            *value = std::clamp<std::int64_t>(*value, 0, kLatest);
         }
     };
     hold({&data.run.started_realtime_ns, &data.run.finished_realtime_ns});
