@@ -64,24 +64,27 @@ struct Ending {
     std::vector<OwnUndo> own_undos;
 };
 
-void record_notification(Run& run, const std::string& host, const launch::RpcMessage& message) {
+Result<void> record_notification(Run& run, const std::string& host, const launch::RpcMessage& message) {
     const bool bad =
         message.method == "guard_lost" || message.method == "rank_ended" || message.method == "faults_lifted";
-    (void)run.recorder.add_event({.run = run.row_id,
-                                  .at = monotonic_now().count(),
-                                  .level = bad ? "error" : "info",
-                                  .source = "agent " + host,
-                                  .kind = message.method,
-                                  .text = message.method,
-                                  .facts_json = message.params.dump()});
+    return run.recorder.add_event({.run = run.row_id,
+                                   .at = monotonic_now().count(),
+                                   .level = bad ? "error" : "info",
+                                   .source = "agent " + host,
+                                   .kind = message.method,
+                                   .text = message.method,
+                                   .facts_json = message.params.dump()});
 }
 
 Ending measure(Run& run, const RunOptions& options, Progress& progress) {
     Ending ending;
     std::optional<Error> faults_lost;
+    std::optional<Error> unrecorded;
     Session* live = nullptr;
     const auto on_notification = [&](std::int32_t host, const launch::RpcMessage& message) {
-        record_notification(run, fmt::format("h{}", host), message);
+        if (Result<void> stored = record_notification(run, fmt::format("h{}", host), message); !stored && !unrecorded) {
+            unrecorded = std::move(stored.error());
+        }
         const ClockOffset clock = live != nullptr ? live->agents().link(host).clock() : ClockOffset{};
         for (const OwnUndo& undo : own_undos_in(host, message, clock)) {
             ending.own_undos.push_back(undo);
@@ -120,7 +123,8 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
                         .run = run.row_id,
                         .progress = progress,
                         .expected_digest = *expected,
-                        .faults_lost = faults_lost});
+                        .faults_lost = faults_lost,
+                        .unrecorded = unrecorded});
         done = steps.baseline();
         if (done) {
             done = steps.all_algorithms();
@@ -131,7 +135,34 @@ Ending measure(Run& run, const RunOptions& options, Progress& progress) {
     }
     progress.doing("tearing down");
     ending.teardown = (*session)->close();
+    if (!ending.failure && unrecorded) {
+        ending.failure = std::move(unrecorded);
+    }
     return ending;
+}
+
+/// What is told of a run whose end cannot be stored. A host that is not as before comes first, whatever the disk does.
+Error told_without_record(const Ending& ending, const Error& storing) {
+    const Error* first = !ending.teardown.empty() ? &ending.teardown.front()
+                         : ending.failure         ? &*ending.failure
+                                                  : nullptr;
+    if (first == nullptr || first->message() == storing.message()) {
+        return storing;
+    }
+    std::string message;
+    for (const Error& error : ending.teardown) {
+        message += error.message() + "; ";
+    }
+    if (ending.failure) {
+        message += ending.failure->message() + "; ";
+    }
+    Error told = Error(ending.teardown.empty() ? ErrorKind::kHarness : ErrorKind::kTeardown,
+                       message + "the end of the run could not be recorded: " + storing.message())
+                     .advise(first->advice().empty() ? storing.advice() : first->advice());
+    for (const auto& [name, value] : first->facts()) {
+        told.add_fact(name, value);
+    }
+    return told;
 }
 
 /// Writes how the run ended, then judges it from the database alone: judging it again gives the same.
@@ -175,7 +206,8 @@ Result<RunResult> run_scenario(const scenarios::Scenario& scenario, const RunOpt
     }
     const Ending ending = measure(*run, options, progress);
     progress.end_line();
-    return conclude(*run, options, ending);
+    Result<RunResult> result = conclude(*run, options, ending);
+    return result ? std::move(result) : fail(told_without_record(ending, result.error()));
 }
 
 } // namespace railbreak::controller

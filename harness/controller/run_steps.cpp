@@ -41,14 +41,20 @@ void keep_best(Goodputs& best, const Goodputs& seen) {
 } // namespace
 
 void RunSteps::event(std::string_view kind, std::string text) {
-    // Losing an event to a full disk must not end the measurement; the rows that carry results are checked.
-    (void)context_.recorder.add_event({.run = context_.run,
-                                       .at = monotonic_now().count(),
-                                       .level = "info",
-                                       .source = "controller",
-                                       .kind = std::string(kind),
-                                       .text = std::move(text),
-                                       .facts_json = "{}"});
+    Result<void> stored = context_.recorder.add_event({.run = context_.run,
+                                                       .at = monotonic_now().count(),
+                                                       .level = "info",
+                                                       .source = "controller",
+                                                       .kind = std::string(kind),
+                                                       .text = std::move(text),
+                                                       .facts_json = "{}"});
+    if (!stored && !context_.unrecorded) {
+        context_.unrecorded = std::move(stored.error());
+    }
+}
+
+Result<void> RunSteps::recorded() const {
+    return context_.unrecorded ? Result<void>(tl::unexpected<Error>(*context_.unrecorded)) : Result<void>();
 }
 
 Result<void> RunSteps::baseline() {
@@ -81,7 +87,7 @@ Result<void> RunSteps::all_algorithms() {
             return done;
         }
     }
-    return {};
+    return recorded();
 }
 
 agent::PlanSpec RunSteps::spec_for(const Form& form, const collective::Topology& topology) const {
@@ -418,6 +424,9 @@ Result<Nanoseconds> RunSteps::iterate(const std::string& algorithm, std::string_
         context_.session.iterate(plan, context_.session.plan().workload.iteration_timeout, on_start);
     if (context_.faults_lost) { // its faults were lifted in the middle: the time means nothing
         return tl::unexpected<Error>(*context_.faults_lost);
+    }
+    if (Result<void> so_far = recorded(); !so_far) {
+        return fail(std::move(so_far.error()));
     }
     std::vector<record::RankIterationRow> ranks;
     if (outcome) {

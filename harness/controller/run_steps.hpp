@@ -24,6 +24,7 @@ public:
         Progress& progress;
         std::string expected_digest;
         const std::optional<Error>& faults_lost; ///< set by a notification; ends the run
+        std::optional<Error>& unrecorded;        ///< why an event could not be stored; ends the run at its next step
     };
     explicit RunSteps(const Context& context) : context_(context) {}
 
@@ -57,6 +58,8 @@ private:
     [[nodiscard]] Result<void> draw_schedule(const std::string& algorithm, const PreparedPlan& plan);
     [[nodiscard]] Result<Nanoseconds> iterate(const std::string& algorithm, std::string_view phase,
                                               std::int32_t iteration, const PreparedPlan& plan, FaultDriver* faults);
+    /// The failure of the first event that could not be stored.
+    [[nodiscard]] Result<void> recorded() const;
     [[nodiscard]] agent::PlanSpec spec_for(const Form& form, const collective::Topology& topology) const;
     [[nodiscard]] Result<void> store_bounds(const std::string& algorithm, scenarios::Phase phase,
                                             const NicSlowdowns& damage);

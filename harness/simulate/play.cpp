@@ -7,8 +7,8 @@
 
 #include "collective/verify.hpp"
 #include "harness/analyse/analyse.hpp"
-#include "harness/simulate/fault_script.hpp"
 #include "harness/controller/gantt_artefact.hpp"
+#include "harness/simulate/fault_script.hpp"
 #include "kernels/dtype.hpp"
 
 namespace railbreak::simulate {
@@ -47,14 +47,16 @@ std::int64_t elements_of(const scenarios::WorkloadSpec& workload) {
 Play::Play(const Context& context) : context_(context), goodput_(payload_rate(context.plan.cluster)) {}
 
 void Play::event(std::string_view kind, std::string text) {
-    // As in a real run, an event that is lost does not end it: the rows that carry results are checked.
-    (void)context_.recorder.add_event({.run = context_.run,
-                                       .at = now_.count(),
-                                       .level = "info",
-                                       .source = "simulator",
-                                       .kind = std::string(kind),
-                                       .text = std::move(text),
-                                       .facts_json = "{}"});
+    Result<void> stored = context_.recorder.add_event({.run = context_.run,
+                                                       .at = now_.count(),
+                                                       .level = "info",
+                                                       .source = "simulator",
+                                                       .kind = std::string(kind),
+                                                       .text = std::move(text),
+                                                       .facts_json = "{}"});
+    if (!stored && !unrecorded_) {
+        unrecorded_ = std::move(stored.error());
+    }
 }
 
 Result<void> Play::cluster() {
@@ -107,7 +109,7 @@ Result<void> Play::all_algorithms() {
             return done;
         }
     }
-    return {};
+    return unrecorded_ ? Result<void>(tl::unexpected<Error>(*unrecorded_)) : Result<void>();
 }
 
 Result<void> Play::one_algorithm(const scenarios::AlgorithmSpec& spec) {

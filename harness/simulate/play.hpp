@@ -72,8 +72,9 @@ private:
     void event(std::string_view kind, std::string text);
 
     Context context_;
-    BitRate goodput_;   ///< of a healthy NIC
-    std::string drawn_; ///< algorithm of the last picture
+    std::optional<Error> unrecorded_; // why an event could not be stored
+    BitRate goodput_;                 ///< of a healthy NIC
+    std::string drawn_;               ///< algorithm of the last picture
     Nanoseconds now_{std::chrono::seconds(1)};
 };
 

@@ -2,9 +2,10 @@
 # The benchmarks, one part after the other: `./dev bench` calls this after the build. Nothing is asserted but right
 # results: figures of shared machines are for people.
 #
-#     tests/bench/run_bench.sh [PART...]      parts: plan simulate cap peers (default: all)
+#     tests/bench/run_bench.sh [PART...]      parts: plan simulate cap record peers (default: all)
 #
 # ROUNDS and BYTES in the environment change how often libraries are compared (default 7), and on what (64MiB).
+# RECORD_RUNS is the size of the database (default 1000 runs; 10000 have 10 million rows and take minutes and 2 GiB).
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -219,12 +220,17 @@ bench_cap() {
     limited "$bench/cap_accuracy"
 }
 
-[ $# -gt 0 ] || set -- plan simulate cap peers
+bench_record() {
+    part "a database of many runs"
+    patience=1800 limited "$bench/record_bench" --runs "${RECORD_RUNS:-1000}" --db "$scratch/runs.db"
+}
+
+[ $# -gt 0 ] || set -- plan simulate cap record peers
 for name in "$@"; do
     case $name in
-    plan | simulate | cap | peers) "bench_$name" ;;
+    plan | simulate | cap | record | peers) "bench_$name" ;;
     *)
-        echo "run_bench.sh: unknown part \"$name\"; parts are plan, simulate, cap and peers" >&2
+        echo "run_bench.sh: unknown part \"$name\"; parts are plan, simulate, cap, record and peers" >&2
         exit 64
         ;;
     esac

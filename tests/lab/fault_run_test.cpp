@@ -366,6 +366,38 @@ TEST_F(FaultRun, AFullDiskEndsTheRunByNameAndKeepsWhatIsStored) {
     EXPECT_EQ(::umount(disk.c_str()), 0);
 }
 
+TEST_F(FaultRun, ADiskThatStaysFullEndsTheRunByNameAndTheFaultsToo) {
+    const std::filesystem::path disk = home() / "disk";
+    std::filesystem::create_directory(disk);
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", disk.c_str(), "tmpfs", MS_NODEV | MS_NOSUID, "size=2m,mode=0700") != 0) {
+        GTEST_SKIP() << "no file system of its own here: " << ::strerrordesc_np(errno);
+    }
+    database_ = disk / "runs.db";
+    std::string text = scenario("- {name: c, kind: cap, target: {host: 1}, fraction: 1/2, during: degraded}\n");
+    text.replace(text.find("degraded: 2"), 11, "degraded: 50");
+    const std::string path = (home() / "scenario.yaml").string();
+    std::ofstream(path) << text;
+    RailbreakProcess process(home(), {"run", "--db", database_.string(), path});
+    ASSERT_TRUE(process.wait_for_stderr("ring degraded 1/", kPatience)) << process.err();
+    std::ofstream(disk / "filler") << std::string(std::size_t{4} << 20, 'x');
+    const std::optional<Finished> finished = process.finish(kPatience);
+    ASSERT_TRUE(finished) << process.err();
+    EXPECT_EQ(finished->status.code, 4) << finished->err;
+    EXPECT_THAT(finished->err, ContainsRegex("database [^ ]*/runs.db: cannot [a-z ]+: the disk is full"));
+    EXPECT_THAT(wait_until_none(home(), kPatience), IsEmpty()) << "with all that the fault changed";
+    std::filesystem::remove(disk / "filler");
+    // What was told as done is there; the run has no verdict, and the check says so.
+    const auto data = record::RunReader::open_readonly(database_)->load_run("latest");
+    ASSERT_TRUE(data) << data.error().to_line();
+    EXPECT_FALSE(iterations(*data, "ring", "degraded").empty());
+    EXPECT_EQ(data->run.finished_realtime_ns, 0);
+    const Finished check = run_railbreak(home(), {"--db", database_.string(), "db", "check"});
+    EXPECT_EQ(check.status.code, 1) << check.out << check.err;
+    EXPECT_THAT(check.err, ContainsRegex("never ended and its controller is gone"));
+    EXPECT_EQ(::umount(disk.c_str()), 0);
+}
+
 /// Sets the MTU of an interface in the network namespace of a process; the errno of what failed, 0 when nothing did.
 int set_mtu_beside(pid_t process, const char* interface, int mtu) {
     const std::string path = fmt::format("/proc/{}/ns/net", process);
