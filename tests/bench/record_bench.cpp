@@ -85,7 +85,7 @@ RunData pattern() {
 }
 
 /// SQL that copies the first run's rows of a table, with the run's number and the rows' own ids moved on.
-std::string copy(const std::string& table, const std::string& columns, const std::string& values) {
+std::string copy_rows(const std::string& table, const std::string& columns, const std::string& values) {
     return fmt::format("INSERT INTO {}({}) SELECT {} FROM {} WHERE run = 1;", table, columns, values, table);
 }
 
@@ -106,33 +106,33 @@ void fill(const std::filesystem::path& path, std::int64_t runs) {
             "environment_json, started_realtime_ns + {0} * 60000000000, finished_realtime_ns + {0} * 60000000000, "
             "hosts, bytes, dtype, rate_bits_per_s, cluster, controller FROM runs WHERE id = 1;",
             n);
-        statements += copy("hosts", "run, host, name, boot_id, netns, clock_offset_ns, clock_error_ns",
-                           run + ", host, name, boot_id, netns, clock_offset_ns, clock_error_ns");
+        statements += copy_rows("hosts", "run, host, name, boot_id, netns, clock_offset_ns, clock_error_ns",
+                                run + ", host, name, boot_id, netns, clock_offset_ns, clock_error_ns");
         const std::string nic = "host, nic, name, mac, address, line_rate_bits_per_s, send_goodput_bits_per_s, "
                                 "receive_goodput_bits_per_s";
-        statements += copy("nics", "run, " + nic, run + ", " + nic);
-        statements += copy("ranks", "run, rank, host, pid", run + ", rank, host, pid");
+        statements += copy_rows("nics", "run, " + nic, run + ", " + nic);
+        statements += copy_rows("ranks", "run, rank, host, pid", run + ", rank, host, pid");
         const std::string injection =
             "fault, name, kind, algorithm, host, nic, direction, wanted_rate_bits_per_s, ordered_at, applied_at, "
             "observed_at, reverted_at, restored_at, mechanism, realism, data_path, observation_json, "
             "measured_send_bits_per_s, measured_receive_bits_per_s, error, rank, params_json, collateral_json";
-        statements += copy("injections", "run, " + injection, run + ", " + injection);
+        statements += copy_rows("injections", "run, " + injection, run + ", " + injection);
         const std::string event = "at, level, source, kind, text, facts_json";
-        statements += copy("events", "run, " + event, run + ", " + event);
+        statements += copy_rows("events", "run, " + event, run + ", " + event);
         const std::string iteration = "algorithm, phase, iteration, schedule, started_at, duration_ns, "
                                       "expected_digest, correct, error";
-        statements += copy("iterations", "id, run, " + iteration,
-                           fmt::format("id + {}, {}, {}", n * kIterations, run, iteration));
+        statements += copy_rows("iterations", "id, run, " + iteration,
+                                fmt::format("id + {}, {}, {}", n * kIterations, run, iteration));
         statements += fmt::format("INSERT INTO rank_iterations SELECT iteration + {}, rank, started_at, ended_at, "
                                   "bytes_sent, bytes_received, digest FROM rank_iterations WHERE iteration <= {};",
                                   n * kIterations, kIterations);
         const std::string counter = "host, nic, at, source, name, value";
-        statements += copy("counters", "run, " + counter, run + ", " + counter);
+        statements += copy_rows("counters", "run, " + counter, run + ", " + counter);
         const std::string bound = "algorithm, phase, name, model, branch, slowdown, time_over_n, time_ns";
-        statements += copy("bounds", "run, " + bound, run + ", " + bound);
+        statements += copy_rows("bounds", "run, " + bound, run + ", " + bound);
         const std::string verdict = "scope, subject, verdict, reason, measured, limit_min, limit_max";
-        statements += copy("verdicts", "run, " + verdict, run + ", " + verdict);
-        statements += copy("artefacts", "run, name, media_type, content", run + ", name, media_type, content");
+        statements += copy_rows("verdicts", "run, " + verdict, run + ", " + verdict);
+        statements += copy_rows("artefacts", "run, name, media_type, content", run + ", name, media_type, content");
         sql(database, statements);
     }
     sql(database, "COMMIT; PRAGMA journal_mode = WAL");
@@ -157,13 +157,17 @@ void once(const char* name, const std::function<void()>& action) {
 }
 
 void measure_all(const std::filesystem::path& path, std::int64_t runs) {
+    std::size_t written = 0; // by reports, so that none is made for nothing
     const auto reader = [&] { return value_of(RunReader::open_readonly(path)); };
     const std::string middle = fmt::format("{}-{}", fixture_run().run.run_id, runs / 2);
     measure("load a run by name", 0, [&] { value_of(reader().load_run(middle)); });
-    measure("report a run as a table", 1000, [&] { reports::run_table(value_of(reader().load_run(middle))); });
-    measure("report a run as JSON", 1000, [&] { reports::run_json(value_of(reader().load_run(middle))); });
-    measure("report the latest run", 1000, [&] { reports::run_table(value_of(reader().load_run("latest"))); });
-    measure("list 100 runs", 200, [&] { reports::list_table(value_of(reader().list_runs(100))); });
+    measure("report a run as a table", 1000,
+            [&] { written += reports::run_table(value_of(reader().load_run(middle))).size(); });
+    measure("report a run as JSON", 1000,
+            [&] { written += reports::run_json(value_of(reader().load_run(middle))).size(); });
+    measure("report the latest run", 1000,
+            [&] { written += reports::run_table(value_of(reader().load_run("latest"))).size(); });
+    measure("list 100 runs", 200, [&] { written += reports::list_table(value_of(reader().list_runs(100))).size(); });
     measure("list all runs", 0, [&] { value_of(reader().list_runs(1'000'000)); });
     const RunRow like = fixture_run().run;
     measure("find 100 earlier runs of a plan", 200,
@@ -195,6 +199,7 @@ void measure_all(const std::filesystem::path& path, std::int64_t runs) {
     once("export rank_iterations as CSV",
          [&] { value_of(export_tables(path, {.tables = {"rank_iterations"}, .folder = folder})); });
     std::filesystem::remove_all(folder);
+    fmt::print("{} bytes of reports\n", written);
 }
 
 } // namespace

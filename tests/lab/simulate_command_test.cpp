@@ -65,6 +65,43 @@ TEST_F(Simulate, PlaysEveryScenarioItIsGiven) {
     EXPECT_THAT(finished.out, HasSubstr("port_model exclusive"));
 }
 
+TEST_F(Simulate, ItsRunsCanBeTaggedPrunedExportedAndChecked) {
+    ASSERT_EQ(run({scenario, scenario, scenario}).status.code, 0);
+    const auto result = [&](std::vector<std::string> words) {
+        words.push_back("--json");
+        const Finished finished = run_railbreak(home.path(), words);
+        EXPECT_EQ(finished.status.code, 0) << finished.err;
+        return json::parse(finished.out, nullptr, false);
+    };
+    const json runs = result({"list"})["runs"];
+    ASSERT_EQ(runs.size(), 3U);
+    const json tagged = result({"baseline", "set", "good", runs[2]["run_id"], "--note", "first"});
+    EXPECT_EQ(tagged["runs"][0]["run_id"], runs[2]["run_id"]);
+    EXPECT_EQ(result({"baseline", "list"}), tagged);
+    EXPECT_EQ(result({"db", "prune", "--keep", "1", "--dry-run"})["deleted"].size(), 1U);
+    const json pruned = result({"db", "prune", "--keep", "1"});
+    EXPECT_EQ(pruned["deleted"][0]["run_id"], runs[1]["run_id"]) << "the first is a baseline, the last is kept";
+    EXPECT_EQ(pruned["kept"]["baseline"], 1);
+    const json exported = result({"db", "export", "--table", "v_runs", "-o", (home.path() / "out").string()});
+    EXPECT_EQ(exported["tables"][0]["rows"], 2);
+    EXPECT_TRUE(std::filesystem::exists(home.path() / "out" / "v_runs.csv"));
+    const json checked = result({"db", "check"});
+    EXPECT_EQ(checked["ok"], true);
+    EXPECT_EQ(checked["runs"], 2);
+    EXPECT_EQ(result({"baseline", "drop", "good"}), tagged);
+    for (const auto& [words, reason] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+             {{"baseline", "drop", "good"}, "no baseline \"good\""},
+             {{"db", "prune"}, "nothing says which runs may go"},
+             {{"db", "prune", "--older-than", "ages"}, "--older-than"},
+             {{"db", "export", "--format", "parquet", "-o", "out"}, "Debian packages no library"},
+             {{"--db", scenario, "db", "check"}, "not a database"}}) {
+        const Finished refused = run_railbreak(home.path(), words);
+        EXPECT_EQ(refused.status.code, 64) << refused.err;
+        EXPECT_THAT(refused.err, HasSubstr(reason));
+        EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+    }
+}
+
 TEST_F(Simulate, WrongInputIsToldInOneLine) {
     struct Case {
         std::vector<std::string> words;
