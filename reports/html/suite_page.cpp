@@ -31,7 +31,7 @@ constexpr std::size_t kMostRows = 120; // of a chart
 constexpr double kWidth = 1040;
 constexpr double kRow = 24;
 constexpr double kNames = 300;
-constexpr std::int64_t kLatest = std::int64_t{1} << 61U; // nanoseconds after 1970
+constexpr std::int64_t kLatest = std::int64_t{1} << 62U; // the year 2116
 
 /// One item with what became of it.
 struct Item {

@@ -81,7 +81,7 @@ Element fault_promise(const View& view) {
         }
     }
     add_reasons(view, "fault", 3, facts);
-    std::string answer = fmt::format("{} of {} were applied and seen on the host.", passed, counted(all, "fault"));
+    std::string answer = fmt::format("Applied and seen on the host: {} of {}.", passed, counted(all, "fault"));
     if (view.data.injections.empty() && all == 0) {
         answer = "Nothing was broken in this run.";
     } else if (view.simulated) {

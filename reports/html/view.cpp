@@ -21,8 +21,9 @@ namespace {
 /// Longest text of an error beside a mark.
 constexpr std::size_t kLongestError = 300;
 
-/// 36 years.
+/// On the monotonic clock, 36 years; on the wall clock, the year 2116.
 constexpr std::int64_t kLatest = std::int64_t{1} << 60U;
+constexpr std::int64_t kLatestRealtime = std::int64_t{1} << 62U;
 
 AlgorithmView& view_named(std::vector<AlgorithmView>& all, const std::string& name) {
     const auto found =
@@ -34,14 +35,16 @@ AlgorithmView& view_named(std::vector<AlgorithmView>& all, const std::string& na
     return all.back();
 }
 
-/// Holds times below kLatest, so that sums and differences of them are exact.
+/// Holds times below the latest ones, so that sums and differences of them are exact.
 void hold_times(RunData& data) {
     const auto hold = [](std::initializer_list<std::int64_t*> values) {
         for (std::int64_t* value : values) {
             *value = std::clamp<std::int64_t>(*value, 0, kLatest);
         }
     };
-    hold({&data.run.started_realtime_ns, &data.run.finished_realtime_ns});
+    for (std::int64_t* value : {&data.run.started_realtime_ns, &data.run.finished_realtime_ns}) {
+        *value = std::clamp<std::int64_t>(*value, 0, kLatestRealtime);
+    }
     for (record::IterationRow& row : data.iterations) {
         hold({&row.started_at, &row.duration_ns});
     }

@@ -368,6 +368,8 @@ TEST(RunHtml, ShowsEveryIterationWithItsExactTime) {
         EXPECT_THAT(page, HasSubstr(row.reason.substr(0, 30)));
     }
     EXPECT_THAT(page, HasSubstr("never")) << "a fault that was not observed";
+    EXPECT_THAT(page, HasSubstr("<b>2026-01-31 12:34:56 UTC</b>"));
+    EXPECT_THAT(run_html(good_run()), HasSubstr("took <b>41.88 s</b>"));
 }
 
 // A long run of many ranks: 1000 iterations, of which one failed.
