@@ -114,6 +114,7 @@ struct SuitePlan {
     std::uint64_t seed = 0;
     SuiteOrder order = SuiteOrder::kListed;
     std::int32_t parallel = 1;
+    bool faults = true;           ///< false: every item only measures
     std::vector<SuiteItem> items; ///< in the order in which they run; never empty
     std::string source_text;
     std::string source_name;

@@ -96,6 +96,7 @@ public:
         plan_.seed = choices_.seed.value_or(suite_.seed);
         plan_.order = suite_.order;
         plan_.parallel = suite_.parallel;
+        plan_.faults = !choices_.no_faults;
         plan_.source_text = suite_.source_text;
         plan_.source_name = suite_.source_name;
         for (std::size_t i = 0; i < suite_.entries.size() && !sink_.full(); ++i) {

@@ -19,6 +19,7 @@ namespace railbreak::scenarios {
 struct SuiteChoices {
     std::optional<std::uint64_t> seed{}; ///< in the place of the file's
     std::string only{};                  ///< glob(7) pattern of the items' names; empty: all of them
+    bool no_faults = false;              ///< see SuitePlan::faults
 };
 
 /// Reads the scenarios of a suite and makes its items. An error stands at the place in the suite that leads to it and

@@ -56,6 +56,7 @@ std::string canonical_json(const SuitePlan& plan) {
                  {"seed", plan.seed},
                  {"order", to_string(plan.order)},
                  {"parallel", plan.parallel},
+                 {"faults", plan.faults},
                  {"items", std::move(items)}});
 }
 

@@ -39,7 +39,15 @@ int weight(const Error& error) {
     return (consequence ? 10 : 0) + (error.kind() == ErrorKind::kOutcome ? 0 : 1);
 }
 
+constexpr std::string_view kInterrupted = "interrupted by ";
+constexpr std::string_view kAbandoned = "left to the hosts by the third signal";
+
 } // namespace
+
+bool is_interruption(const Error& error) {
+    return error.message().find(kInterrupted) != std::string::npos ||
+           error.message().find(kAbandoned) != std::string::npos;
+}
 
 Result<std::unique_ptr<AgentPool>> AgentPool::create(Nanoseconds lease, NotificationHandler handler) {
     sigset_t signals;
@@ -169,12 +177,11 @@ Result<void> AgentPool::wait_until(const std::function<bool()>& done, Deadline d
             return {};
         }
         if (abandoned()) {
-            return fail(ErrorKind::kHarness,
-                        fmt::format("left to the hosts by the third signal, while waiting for {}", what));
+            return fail(ErrorKind::kHarness, fmt::format("{}, while waiting for {}", kAbandoned, what));
         }
         if (!interrupted_by_.empty() && !tearing_down_) {
             return fail(ErrorKind::kHarness,
-                        fmt::format("interrupted by {} while waiting for {}", interrupted_by_, what));
+                        fmt::format("{}{} while waiting for {}", kInterrupted, interrupted_by_, what));
         }
         if (deadline.passed()) {
             return fail(ErrorKind::kHarness, fmt::format("the deadline passed while waiting for {}", what));

@@ -90,4 +90,7 @@ private:
     std::string interrupted_by_;
 };
 
+/// Whether a wait of an AgentPool ended with that Error because of a signal, whatever was said around it since.
+[[nodiscard]] bool is_interruption(const Error& error);
+
 } // namespace railbreak::controller

@@ -1,5 +1,7 @@
 #include "harness/controller/run.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "harness/analyse/analyse.hpp"
@@ -194,7 +196,14 @@ Result<RunResult> conclude(Run& run, const RunOptions& options, const Ending& en
         return fail(std::move(stored.error()));
     }
     const bool broken_off = ending.failure && ending.failure->kind() != ErrorKind::kOutcome;
-    return RunResult{run.run_id, static_cast<int>(analysis.exit_code), analysis.reason, broken_off};
+    const bool interrupted = ending.failure && is_interruption(*ending.failure);
+    const auto verdict = std::ranges::find(analysis.verdicts, "run", &record::VerdictRow::scope);
+    return RunResult{.run_id = run.run_id,
+                     .exit_code = static_cast<int>(analysis.exit_code),
+                     .reason = analysis.reason,
+                     .verdict = verdict != analysis.verdicts.end() ? verdict->verdict : "inconclusive",
+                     .broken_off = broken_off,
+                     .interrupted = interrupted};
 }
 
 } // namespace
@@ -203,6 +212,11 @@ Result<RunResult> run_scenario(const scenarios::Scenario& scenario, const RunOpt
     Result<Run> run = begin_run(scenario, options);
     if (!run) {
         return fail(std::move(run.error()));
+    }
+    if (options.on_recorded) {
+        if (Result<void> told = options.on_recorded(run->row_id); !told) {
+            return fail(std::move(told.error()));
+        }
     }
     const Ending ending = measure(*run, options, progress);
     progress.end_line();

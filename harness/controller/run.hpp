@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -28,15 +29,20 @@ struct RunOptions {
     std::vector<scenarios::SitePolicy> policies{}; ///< all of them hold
     bool no_faults = false; ///< measure only: no fault is applied, degraded iterations are left out
     std::string command_line;
+    /// Told the run's RunRow::id as soon as it has one: nothing of its cluster exists by then. An Error ends the run
+    /// there.
+    std::function<Result<void>(std::int64_t run)> on_recorded{};
 };
 
 /// A finished run, whatever its verdict.
 struct RunResult {
     std::string run_id;
     int exit_code = 0;
-    std::string reason; ///< one line, empty for a pass
+    std::string reason;  ///< one line
+    std::string verdict; ///< of scope "run", as stored
     /// The harness or the user ended it early, whatever its verdict: nothing further may run.
     bool broken_off = false;
+    bool interrupted = false; ///< by a signal
 };
 
 /// Runs a scenario. An Error means that no run came into being (bad input, database or privileges); everything that

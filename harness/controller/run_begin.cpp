@@ -1,23 +1,18 @@
 #include "harness/controller/run_begin.hpp"
 
-#include <array>
-#include <fstream>
+#include <cerrno>
 
 #include <sys/random.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
+#include "harness/controller/environment.hpp"
 #include "harness/lab/privilege.hpp"
 #include "harness/lab/state.hpp"
 #include "scenarios/plan.hpp"
 
 namespace railbreak::controller {
-
-using nlohmann::json;
 
 namespace {
 
@@ -31,50 +26,6 @@ Result<std::string> random_hex(std::size_t bytes) {
         hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     }
     return hex;
-}
-
-std::string cpu_model() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with("model name")) {
-            return line.substr(line.find(':') + 2);
-        }
-    }
-    return "unknown";
-}
-
-/// Facts about the machine and every variable that steers a collective library; never the rest of the environment,
-/// which may hold secrets.
-std::string environment_json() {
-    utsname system{};
-    ::uname(&system);
-    json variables = json::object();
-    for (char** entry = ::environ; *entry != nullptr; ++entry) {
-        const std::string_view variable(*entry);
-        for (const std::string_view prefix : {"NCCL_", "UCX_", "OMPI_", "RAILBREAK_"}) {
-            if (variable.starts_with(prefix)) {
-                const std::size_t equals = variable.find('=');
-                variables[std::string(variable.substr(0, equals))] = std::string(variable.substr(equals + 1));
-            }
-        }
-    }
-    const BuildInfo build = build_info();
-    return json{{"kernel", fmt::format("{} {}", system.sysname, system.release)},
-                {"machine", system.machine},
-                {"cpu", cpu_model()},
-                {"cpus", ::sysconf(_SC_NPROCESSORS_ONLN)},
-                {"compiler", build.compiler},
-                {"build_type", build.build_type},
-                {"uid", ::getuid()},
-                {"variables", variables}}
-        .dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-/// The lab as a cluster of its own on each machine: only runs of one are compared with each other.
-std::string cluster_name() {
-    utsname system{};
-    ::uname(&system);
-    return fmt::format("lab on {}", system.nodename);
 }
 
 /// The scenario without its faults and without what only makes sense with them.

@@ -228,7 +228,7 @@ struct SuiteItemRow {
     std::string state;              ///< "waiting", "running", "done", "skipped"
     std::int64_t run = 0;           ///< RunRow::id of the last attempt, 0: none, or it was pruned
     std::int32_t attempts = 0;
-    std::string reason; ///< why it was skipped, or refused before a run began
+    std::string reason; ///< why it was skipped, or refused before a run began, or what is left of its teardown
 
     bool operator==(const SuiteItemRow&) const = default;
 };

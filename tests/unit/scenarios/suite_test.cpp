@@ -244,6 +244,15 @@ TEST(Suite, TellsWhatMakesTwoPlansDiffer) {
     EXPECT_EQ(difference_of_suite_plans("[", plan.canonical_json), "the recorded plan is not readable");
 }
 
+TEST(Suite, DocumentedOneIsValid) {
+    const std::string text = read_file(source_dir() / "docs" / "suite-format.md");
+    constexpr std::string_view kFence = "```yaml\n";
+    const std::size_t start = text.find(kFence) + kFence.size();
+    const auto plan = expanded(text.substr(start, text.find("```", start) - start));
+    ASSERT_TRUE(plan) << plan.error().front().to_line();
+    EXPECT_EQ(plan->items.size(), 2U * 6 + 20);
+}
+
 TEST(Suite, IsToldFromAScenarioByItsKey) {
     EXPECT_TRUE(is_suite("suite: x"));
     EXPECT_TRUE(is_suite("\xef\xbb\xbfsuite: x"));
