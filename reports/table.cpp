@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/facts.hpp"
+#include "reports/table_parts.hpp"
 #include "reports/text.hpp"
 
 namespace railbreak::reports {
@@ -62,7 +63,9 @@ std::string environment(const std::string& json) {
     return text;
 }
 
-std::string header(const RunData& data) {
+} // namespace
+
+std::string run_header(const RunData& data) {
     const record::RunRow& run = data.run;
     const std::string took =
         run.finished_realtime_ns > 0
@@ -83,6 +86,8 @@ std::string header(const RunData& data) {
     out += labelled("environment", fmt::format("railbreak {}{}{}", run.version, facts.empty() ? "" : "; ", facts));
     return out;
 }
+
+namespace {
 
 std::string figure(const std::optional<double>& value, double scale, int decimals) {
     return value ? fmt::format("{:.{}f}", *value / scale, decimals) : "-";
@@ -295,6 +300,8 @@ std::string injection_text(const RunData& data, const InjectionRow& row, std::in
     return out;
 }
 
+} // namespace
+
 std::string faults_text(const RunData& data) {
     if (data.injections.empty()) {
         return "\nFaults: none\n";
@@ -306,6 +313,8 @@ std::string faults_text(const RunData& data) {
     }
     return out;
 }
+
+namespace {
 
 // "Forms of optcc tried on this damage: a 2.585 s (kept), b 2.606 s +0.8 %": every algorithm on its own line.
 std::string comparison_text(const RunData& data) {
@@ -374,7 +383,7 @@ std::string verdict_text(const RunData& data, bool colour) {
 
 std::string run_table(const RunData& data, const TextOptions& options) {
     const std::vector<PhaseStatistics> statistics = record::phase_statistics(data);
-    return header(data) + "\n" + phase_table(statistics, word_for_right(data)) + schedules_text(data, statistics) +
+    return run_header(data) + "\n" + phase_table(statistics, word_for_right(data)) + schedules_text(data, statistics) +
            bounds_table(data, statistics) + faults_text(data) + comparison_text(data) +
            checks_text(data, options.colour) + verdict_text(data, options.colour);
 }

@@ -39,19 +39,19 @@ nlohmann::json to_json(const lab::LabSummary& summary) {
             {"alive", summary.alive}};
 }
 
-void print_json(const nlohmann::json& labs) {
-    print_result(
-        fmt::format("{}\n", nlohmann::json{{"schema", "railbreak-labs"}, {"version", 1}, {"labs", labs}}.dump(2)));
+void print_labs(std::string_view schema, const nlohmann::json& labs) {
+    const nlohmann::json document{{"schema", schema}, {"version", 1}, {"labs", labs}};
+    print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 int up(const CommonOptions& common, const UpArguments& arguments) {
     const Result<BitRate> rate = parse_bit_rate(arguments.rate);
     const Result<ByteCount> mtu = parse_byte_count(arguments.mtu);
     if (!rate || !mtu) {
-        return tell(rate ? mtu.error() : rate.error());
+        return tell(common, rate ? mtu.error() : rate.error());
     }
     if (const Result<void> able = lab::become_namespace_root(); !able) {
-        return tell(able.error());
+        return tell(common, able.error());
     }
     Result<lab::LabSummary> summary =
         lab::lab_up_kept({.name = arguments.name,
@@ -60,10 +60,10 @@ int up(const CommonOptions& common, const UpArguments& arguments) {
                           .rate = *rate,
                           .mtu_bytes = static_cast<unsigned>(std::min<std::uint64_t>(mtu->bytes(), kNoMtu))});
     if (!summary) {
-        return tell(summary.error());
+        return tell(common, summary.error());
     }
     if (common.json) {
-        print_json(nlohmann::json::array({to_json(*summary)}));
+        print_labs("railbreak-labs", nlohmann::json::array({to_json(*summary)}));
     } else {
         print_result(fmt::format(
             "lab {}: {} hosts h0..h{}, {} NIC(s) each at {}; enter one with: railbreak lab exec {} h0 -- COMMAND\n",
@@ -73,41 +73,49 @@ int up(const CommonOptions& common, const UpArguments& arguments) {
     return 0;
 }
 
-int down(const std::string& name, bool all) {
-    const Deadline deadline = Deadline::after(kDownTimeout);
-    if (!all) {
-        const Result<void> result = lab::lab_down(name, deadline);
-        return result ? 0 : tell(result.error());
-    }
-    Result<std::vector<lab::LabDownOutcome>> outcomes = lab::lab_down_all(deadline);
-    if (!outcomes) {
-        return tell(outcomes.error());
-    }
+/// Tells of each lab in a line, or of all of them as JSON.
+int print_down(const CommonOptions& common, const std::vector<lab::LabDownOutcome>& outcomes) {
     int exit_code = 0;
-    for (const lab::LabDownOutcome& outcome : *outcomes) {
-        if (outcome.result) {
-            print_result(fmt::format("lab {}: down\n", outcome.name));
-        } else {
+    nlohmann::json array = nlohmann::json::array();
+    for (const lab::LabDownOutcome& outcome : outcomes) {
+        array.push_back({{"name", outcome.name},
+                         {"down", outcome.result.has_value()},
+                         {"reason", outcome.result ? "" : outcome.result.error().to_line()}});
+        if (!outcome.result) {
             exit_code = std::max(exit_code, tell(outcome.result.error()));
+        } else if (!common.json) {
+            print_result(fmt::format("lab {}: down\n", outcome.name));
         }
     }
-    if (outcomes->empty()) {
+    if (common.json) {
+        print_labs("railbreak-lab-down", array);
+    } else if (outcomes.empty()) {
         tell_user("no lab is up\n");
     }
     return exit_code;
 }
 
+int down(const CommonOptions& common, const std::string& name, bool all) {
+    const Deadline deadline = Deadline::after(kDownTimeout);
+    if (!all) {
+        const Result<void> result = lab::lab_down(name, deadline);
+        return result ? print_down(common, {{name, {}}}) : tell(common, result.error());
+    }
+    Result<std::vector<lab::LabDownOutcome>> outcomes = lab::lab_down_all(deadline);
+    return outcomes ? print_down(common, *outcomes) : tell(common, outcomes.error());
+}
+
 int list(const CommonOptions& common) {
     Result<std::vector<lab::LabSummary>> labs = lab::lab_list();
     if (!labs) {
-        return tell(labs.error());
+        return tell(common, labs.error());
     }
     if (common.json) {
         nlohmann::json array = nlohmann::json::array();
         for (const lab::LabSummary& summary : *labs) {
             array.push_back(to_json(summary));
         }
-        print_json(array);
+        print_labs("railbreak-labs", array);
         return 0;
     }
     print_result(fmt::format("{:<32} {:>5} {:>4} {:>12} {:>9} {:>9}  {}\n", "NAME", "HOSTS", "NICS", "RATE", "OWNER",
@@ -135,16 +143,17 @@ void add_up(CLI::App& lab, CommonOptions& common, const Choose& choose) {
         [&common, arguments, choose] { choose([&common, arguments] { return up(common, *arguments); }); });
 }
 
-void add_down(CLI::App& lab, const Choose& choose) {
+void add_down(CLI::App& lab, CommonOptions& common, const Choose& choose) {
     CLI::App* command = lab.add_subcommand("down", "Take a lab down");
     auto name = std::make_shared<std::string>("lab");
     auto all = std::make_shared<bool>(false);
     command->add_option("NAME", *name, "Name of the lab")->capture_default_str();
     command->add_flag("--all", *all, "Every lab, and whatever one left behind");
-    command->callback([name, all, choose] { choose([name, all] { return down(*name, *all); }); });
+    command->callback(
+        [&common, name, all, choose] { choose([&common, name, all] { return down(common, *name, *all); }); });
 }
 
-void add_exec(CLI::App& lab, const Choose& choose) {
+void add_exec(CLI::App& lab, CommonOptions& common, const Choose& choose) {
     CLI::App* command = lab.add_subcommand("exec", "Run a command inside a host of a lab");
     auto name = std::make_shared<std::string>();
     auto host = std::make_shared<std::string>();
@@ -152,10 +161,10 @@ void add_exec(CLI::App& lab, const Choose& choose) {
     command->add_option("NAME", *name, "Name of the lab")->required();
     command->add_option("HOST", *host, "Host, h0 or 0")->required();
     command->add_option("COMMAND", *words, "Program and arguments, after --")->required();
-    command->callback([name, host, words, choose] {
-        choose([name, host, words] {
+    command->callback([&common, name, host, words, choose] {
+        choose([&common, name, host, words] {
             const Result<void> failed = lab::lab_exec(*name, *host, *words);
-            return failed ? 0 : tell(failed.error());
+            return failed ? 0 : tell(common, failed.error());
         });
     });
 }
@@ -166,8 +175,8 @@ void add_lab_commands(CLI::App& app, CommonOptions& common, const Choose& choose
     CLI::App* lab = app.add_subcommand("lab", "The built-in cluster of network namespaces on this machine");
     lab->require_subcommand(1);
     add_up(*lab, common, choose);
-    add_down(*lab, choose);
-    add_exec(*lab, choose);
+    add_down(*lab, common, choose);
+    add_exec(*lab, common, choose);
     CLI::App* all = lab->add_subcommand("list", "List the labs of this user");
     all->callback([&common, choose] { choose([&common] { return list(common); }); });
 }

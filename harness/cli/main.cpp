@@ -17,6 +17,7 @@
 #include "base/version.hpp"
 #include "harness/analyse/verdict.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/everyday_commands.hpp"
 #include "harness/launch/child.hpp"
 
 namespace railbreak::cli {
@@ -89,6 +90,14 @@ std::string version_text() {
                        build.compiler, build.build_type);
 }
 
+void print_version_json() {
+    const BuildInfo build = build_info();
+    const nlohmann::ordered_json document{{"schema", "railbreak-version"},      {"version", 1},
+                                          {"railbreak_version", build.version}, {"commit", build.commit},
+                                          {"compiler", build.compiler},         {"build_type", build.build_type}};
+    print_result(document.dump(2) + "\n");
+}
+
 /// What is wrong with the command line. Where a command is missing because a word is none, CLI11 tells only the former.
 std::string reason_of(const CLI::App& app, const CLI::ParseError& error) {
     std::vector<std::string> unknown = app.remaining(true);
@@ -131,6 +140,8 @@ int parse_and_run(int argc, char** argv) {
     add_simulate_command(app, common, choose);
     add_scenario_commands(app, common, choose);
     add_report_commands(app, common, choose);
+    add_show_command(app, common, choose);
+    add_events_command(app, common, choose);
     add_compare_command(app, common, choose);
     add_import_command(app, common, choose);
     add_db_commands(app, common, choose);
@@ -138,11 +149,17 @@ int parse_and_run(int argc, char** argv) {
     add_lab_commands(app, common, choose);
     add_doctor_command(app, common, choose);
     add_recover_commands(app, common, choose);
+    add_completion_command(app, common, choose);
+    add_man_command(app, common, choose);
     add_host_commands(app, common, choose);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+            if (error.get_name() == "CallForVersion" && asks_for_json(argc, argv)) {
+                print_version_json();
+                return 0;
+            }
             return app.exit(error); // --help and --version
         }
         common.json = asks_for_json(argc, argv);

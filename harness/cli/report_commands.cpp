@@ -189,7 +189,8 @@ int list(const CommonOptions& common, std::int32_t limit) {
     if (!runs) {
         return tell(common, runs.error());
     }
-    print_result(common.json ? reports::list_json(*runs) : reports::list_table(*runs));
+    print_result(common.json ? reports::list_json(*runs)
+                             : reports::list_table(*runs, {.colour = wants_colour(STDOUT_FILENO)}));
     return 0;
 }
 

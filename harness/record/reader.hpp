@@ -28,6 +28,21 @@ struct RunSummary {
     std::string teardown_problem; ///< reason of a teardown verdict that is not pass, else empty
 };
 
+/// An event with its number in the database. Numbers rise in the order of recording.
+struct StoredEvent {
+    std::int64_t id = 0;
+    EventRow event;
+};
+
+/// How far a run is, for one who watches it.
+struct RunState {
+    std::string run_id;
+    bool finished = false;
+    bool controller_gone = false;     ///< not finished, and nobody will: the process that recorded it is certainly gone
+    std::int64_t origin = 0;          ///< its first event, order or iteration, which offsets count from; 0: none yet
+    std::vector<VerdictRow> verdicts; ///< none before it has finished
+};
+
 /// An open database, for one thread. Movable, not copyable. A run that is being recorded meanwhile can be read.
 class RunReader {
 public:
@@ -44,6 +59,13 @@ public:
 
     /// The id (RunRow::id) of the run that load_run() would load.
     [[nodiscard]] Result<std::int64_t> find_run(std::string_view which) const;
+
+    /// The events of a run (RunRow::id) with numbers above `after`, at most `limit`, in the order of recording.
+    [[nodiscard]] Result<std::vector<StoredEvent>> events_since(std::int64_t run, std::int64_t after,
+                                                                std::int32_t limit) const;
+
+    /// What events_since() reads after this has found the run finished is all there will be.
+    [[nodiscard]] Result<RunState> run_state(std::int64_t run) const;
 
     /// The last `limit` runs, latest first. The order of all lists is that of recording: a clock that was set back does
     /// not turn it round.

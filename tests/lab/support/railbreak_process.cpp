@@ -53,9 +53,10 @@ TemporaryFolder::~TemporaryFolder() {
     std::filesystem::remove_all(path_, ignored);
 }
 
-RailbreakProcess::RailbreakProcess(const std::filesystem::path& home, const std::vector<std::string>& arguments) {
+RailbreakProcess::RailbreakProcess(const std::filesystem::path& home, const std::vector<std::string>& arguments,
+                                   const std::string& program) {
     std::vector<std::string> argv{"/usr/bin/env", "RAILBREAK_STATE_DIR=" + (home / "state").string(),
-                                  "RAILBREAK_DB=" + (home / "runs.db").string(), RAILBREAK_BINARY};
+                                  "RAILBREAK_DB=" + (home / "runs.db").string(), program};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     Result<launch::Child> child = launch::spawn({.argv = argv});
     if (!child) {
@@ -94,15 +95,24 @@ void RailbreakProcess::read_output(Nanoseconds budget) {
     }
 }
 
-bool RailbreakProcess::wait_for_stderr(const std::string& text, Nanoseconds patience) {
+bool RailbreakProcess::wait_for(const std::string& output, const UniqueFd& from, const std::string& text,
+                                Nanoseconds patience) {
     const Deadline deadline = Deadline::after(patience);
-    while (err_.find(text) == std::string::npos) {
-        if (deadline.passed() || !child_.stderr_fd.valid()) {
+    while (output.find(text) == std::string::npos) {
+        if (deadline.passed() || !from.valid()) {
             return false;
         }
         read_output(std::min<Nanoseconds>(deadline.left(), std::chrono::milliseconds(200)));
     }
     return true;
+}
+
+bool RailbreakProcess::wait_for_stderr(const std::string& text, Nanoseconds patience) {
+    return wait_for(err_, child_.stderr_fd, text, patience);
+}
+
+bool RailbreakProcess::wait_for_stdout(const std::string& text, Nanoseconds patience) {
+    return wait_for(out_, child_.stdout_fd, text, patience);
 }
 
 std::optional<Finished> RailbreakProcess::finish(Nanoseconds patience) {
@@ -122,8 +132,8 @@ std::optional<Finished> RailbreakProcess::finish(Nanoseconds patience) {
 }
 
 Finished run_railbreak(const std::filesystem::path& home, const std::vector<std::string>& arguments,
-                       Nanoseconds patience) {
-    RailbreakProcess process(home, arguments);
+                       Nanoseconds patience, const std::string& program) {
+    RailbreakProcess process(home, arguments, program);
     std::optional<Finished> finished = process.finish(patience);
     return finished ? std::move(*finished) : Finished{{false, -1}, "", "did not end: " + process.err()};
 }

@@ -35,12 +35,16 @@ struct Finished {
 /// One invocation of the binary.
 class RailbreakProcess {
 public:
-    /// Starts `railbreak ARGUMENTS` with RAILBREAK_STATE_DIR and RAILBREAK_DB inside `home`.
-    RailbreakProcess(const std::filesystem::path& home, const std::vector<std::string>& arguments);
+    /// Starts `railbreak ARGUMENTS` with RAILBREAK_STATE_DIR and RAILBREAK_DB inside `home`; or another program, which
+    /// may start it.
+    RailbreakProcess(const std::filesystem::path& home, const std::vector<std::string>& arguments,
+                     const std::string& program = RAILBREAK_BINARY);
     ~RailbreakProcess();
 
     /// Reads output until stderr holds `text`, the process has ended, or the patience is over; true: it is there.
     bool wait_for_stderr(const std::string& text, Nanoseconds patience);
+    /// The same of stdout.
+    bool wait_for_stdout(const std::string& text, Nanoseconds patience);
     /// Reads output until the process has ended. Nothing when it does not end in time.
     std::optional<Finished> finish(Nanoseconds patience);
     [[nodiscard]] const launch::Child& child() const { return child_; }
@@ -48,6 +52,8 @@ public:
 
 private:
     void read_output(Nanoseconds budget);
+    [[nodiscard]] bool wait_for(const std::string& output, const UniqueFd& from, const std::string& text,
+                                Nanoseconds patience);
     launch::Child child_;
     std::string out_;
     std::string err_;
@@ -55,7 +61,8 @@ private:
 
 /// Runs to the end; a process that does not end in time fails the test by an exit code of -1.
 [[nodiscard]] Finished run_railbreak(const std::filesystem::path& home, const std::vector<std::string>& arguments,
-                                     Nanoseconds patience = std::chrono::seconds(60));
+                                     Nanoseconds patience = std::chrono::seconds(60),
+                                     const std::string& program = RAILBREAK_BINARY);
 
 /// A process of a run, found by its environment.
 struct RunProcess {

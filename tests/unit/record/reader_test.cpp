@@ -199,5 +199,39 @@ TEST(MakeRunId, SortsByTimeAndTellsRunsOfOneSecondApart) {
     EXPECT_LT(make_run_id(at, "z", 9), make_run_id(at + std::chrono::seconds(1), "a", 1));
 }
 
+TEST_F(RunReaderTest, EventsOfARunGoOnWhereTheyWereLeft) {
+    auto recorder = Recorder::open(path_);
+    ASSERT_TRUE(recorder.has_value());
+    for (std::int64_t at = 1; at <= 6; ++at) { // of two runs by turns
+        ASSERT_TRUE(recorder->add_event({1 + at % 2, at, "info", "rank 3", "phase", std::to_string(at), "{}"}));
+    }
+    const RunReader opened = reader();
+    const auto first = opened.events_since(1, 0, 2);
+    ASSERT_TRUE(first.has_value());
+    ASSERT_EQ(first->size(), 2U);
+    EXPECT_EQ(first->front().event.text, "2");
+    EXPECT_EQ(first->back().event.text, "4");
+    const auto rest = opened.events_since(1, first->back().id, 2);
+    ASSERT_TRUE(rest.has_value());
+    ASSERT_EQ(rest->size(), 1U);
+    EXPECT_EQ(rest->front().event, (EventRow{1, 6, "info", "rank 3", "phase", "6", "{}"}));
+    EXPECT_TRUE(opened.events_since(1, rest->front().id, 2)->empty());
+}
+
+TEST_F(RunReaderTest, StateOfARunTellsWhetherItGoesOn) {
+    const RunReader opened = reader();
+    const auto going = opened.run_state(*opened.find_run("latest"));
+    ASSERT_TRUE(going.has_value());
+    EXPECT_EQ(going->run_id, "20260136-run");
+    EXPECT_FALSE(going->finished);
+    EXPECT_FALSE(going->controller_gone) << "this process began it";
+    EXPECT_EQ(going->origin, 0);
+    const auto ended = opened.run_state(*opened.find_run("20260135"));
+    ASSERT_TRUE(ended.has_value());
+    EXPECT_TRUE(ended->finished);
+    ASSERT_EQ(ended->verdicts.size(), 2U);
+    EXPECT_EQ(ended->verdicts.front().reason, "slow");
+}
+
 } // namespace
 } // namespace railbreak::record
