@@ -27,10 +27,6 @@ std::string dumped(const Json& json) {
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string number(const std::optional<double>& value) {
-    return value ? fmt::format("{:.6g}", *value) : "-";
-}
-
 std::string milliseconds(std::int64_t nanoseconds) {
     return fmt::format("{:.3f}", static_cast<double>(nanoseconds) / 1e6);
 }
@@ -58,15 +54,29 @@ std::string summary_text(const RunData& data) {
     return text + "\n" + end_of(data);
 }
 
+// "(measured 1.078, at least 0.964)"; empty where nothing was measured.
+std::string figures_of(const record::VerdictRow& row) {
+    std::string text;
+    const auto add = [&](std::string_view what, const std::optional<double>& value) {
+        text += value ? fmt::format("{}{} {:.6g}", text.empty() ? "" : ", ", what, *value) : "";
+    };
+    add("measured", row.measured);
+    add("at least", row.limit_min);
+    add("at most", row.limit_max);
+    return text.empty() ? "" : fmt::format(" ({})", text);
+}
+
 std::string verdict_text(const RunData& data) {
-    std::vector<std::vector<std::string>> rows{{"verdict", "scope", "subject", "measured", "min", "max", "reason"}};
+    std::string text;
     for (const record::VerdictRow& row : data.verdicts) {
         if (row.scope != "run") {
-            rows.push_back({printable(row.verdict), printable(row.scope), printable(row.subject), number(row.measured),
-                            number(row.limit_min), number(row.limit_max), printable(row.reason)});
+            text += wrapped(
+                printable(fmt::format("{:<14}{}{}{}: {}{}", row.verdict, row.scope, row.subject.empty() ? "" : " of ",
+                                      row.subject, row.reason, figures_of(row))),
+                14);
         }
     }
-    return (rows.size() > 1 ? aligned(rows, "lllrrrl") + "\n" : "") + end_of(data);
+    return text + (text.empty() ? "" : "\n") + end_of(data);
 }
 
 std::string iterations_text(const RunData& data) {

@@ -312,21 +312,20 @@ std::string zsh_command(const CommandModel& program, const CommandModel& command
     return fmt::format("{}() {{\n{}}}\n\n", zsh_function(command), body);
 }
 
-constexpr std::string_view kZshHead = R"(#compdef railbreak
+constexpr std::string_view kZshHead = R"zsh(#compdef railbreak
 # zsh completion of railbreak, written by `railbreak completion zsh`.
 
-# What the database has. $1: --runs or another list.
+# What the database has. The last argument is --runs or another list; those before it are for compadd.
 __railbreak_recorded() {
     local -a found database
     if [[ -n ${opt_args[--db]} ]]; then
         database=(--db ${(Q)opt_args[--db]})
     fi
-    found=(${(f)" $($program $database completion $1 2 > / dev / null) "})
-                                      compadd -
-                                      a found
+    found=(${(f)"$($program $database completion ${@[-1]} 2>/dev/null)"})
+    compadd "${@[1,-2]}" -a found
 }
 
-)";
+)zsh";
 
 constexpr std::string_view kZshTail = R"(if [[ $funcstack[1] == _railbreak ]]; then
     _railbreak "$@"

@@ -10,6 +10,7 @@
 #include "base/console.hpp"
 #include "base/units.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/offered.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "harness/record/check.hpp"
 #include "harness/record/export.hpp"
@@ -257,7 +258,10 @@ void add_prune(CLI::App& app, CommonOptions& common, const Choose& choose) {
 void add_export(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* command = app.add_subcommand("export", "Write tables and views as files for other programs");
     auto arguments = std::make_shared<ExportArguments>();
-    command->add_option("--format", arguments->format, "csv or jsonl")->capture_default_str();
+    command->add_option("--format", arguments->format, "Kind of the files")
+        ->check(offered({"csv", "jsonl"}))
+        ->type_name("FORMAT")
+        ->capture_default_str();
     command->add_option("--table", arguments->options.tables, "Only this table or view (repeat for several)")
         ->type_name("TABLE");
     command->add_option("--run", arguments->options.run, "Only what belongs to this run")->type_name("RUN");

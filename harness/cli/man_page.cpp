@@ -85,11 +85,18 @@ std::string upper(std::string text) {
     return text;
 }
 
+/// What a command does, in its first line; the program's speaks of itself by name.
+std::string summary(const CommandModel& command) {
+    constexpr std::string_view kName = "railbreak ";
+    const std::string line = command.purpose.substr(0, command.purpose.find('\n'));
+    return command.path.empty() && line.starts_with(kName) ? line.substr(kName.size()) : line;
+}
+
 std::string header(const CommandModel& command, std::string_view version) {
     const std::string title = page_file(command).substr(0, page_file(command).size() - 2);
     // No date: the page belongs to a version, and the same version gives the same page.
     return fmt::format(".TH {} 1 \"\" \"railbreak {}\" \"railbreak\"\n.SH NAME\n{} \\- {}\n", upper(literal(title)),
-                       version, literal(title), literal(command.purpose.substr(0, command.purpose.find('\n'))));
+                       version, literal(title), literal(summary(command)));
 }
 
 /// "\fB\-o\fR, \fB\-\-output\fR \fIDIR\fR"
@@ -114,9 +121,6 @@ std::string value_text(const ValueModel& value) {
     }
     if (!value.default_text.empty()) {
         add(fmt::format("Default: {}.", literal(value.default_text)));
-    }
-    if (value.repeats && !value.names.empty() && value.kind != ValueKind::kNone) {
-        add("May be given several times.");
     }
     return text;
 }
@@ -170,7 +174,8 @@ std::string page_file(const CommandModel& command) {
 
 std::string program_page(const CommandModel& program, std::string_view version) {
     std::string page = header(program, version);
-    page += fmt::format(".SH SYNOPSIS\n{}\n.SH DESCRIPTION\n{}\n", synopsis(program), sentence(program.purpose));
+    page += fmt::format(".SH SYNOPSIS\n{}\n.SH DESCRIPTION\n{}\n", synopsis(program),
+                        sentence(program.purpose.substr(0, program.purpose.find('\n'))));
     page += ".PP\nResults go to standard output, progress and reasons to standard error.\n";
     page += "Every command takes the options of this page, before or after its own.\n.SH COMMANDS\n";
     for (const CommandModel& command : program.commands) {

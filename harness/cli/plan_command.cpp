@@ -6,6 +6,7 @@
 #include "base/console.hpp"
 #include "collective/planner.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/offered.hpp"
 #include "harness/cli/plan_arguments.hpp"
 #include "harness/cli/plan_output.hpp"
 #include "harness/cli/plan_sweep.hpp"
@@ -181,13 +182,23 @@ void add_question(CLI::App& plan, PlanArguments& arguments) {
         ->capture_default_str();
     plan.add_option("--model", arguments.model,
                     "How flows share a port: exclusive (one at a time) or fluid (as kernel TCP does)")
+        ->check(offered({"exclusive", "fluid"}))
         ->type_name("MODEL")
         ->capture_default_str();
+}
+
+std::vector<std::string> algorithm_names() {
+    std::vector<std::string> names;
+    for (const collective::Algorithm* algorithm : collective::plannable_algorithms()) {
+        names.emplace_back(algorithm->name());
+    }
+    return names;
 }
 
 /// What is done about it, and how it is shown.
 void add_answer(CLI::App& plan, PlanArguments& arguments) {
     plan.add_option("--algorithm", arguments.algorithms, "Only these algorithms; default: all")
+        ->check(offered(algorithm_names()))
         ->type_name("NAME,...")
         ->delimiter(',');
     plan.add_option("--option", arguments.options, "A parameter of the one algorithm asked for, as in k=16")
@@ -204,6 +215,7 @@ void add_answer(CLI::App& plan, PlanArguments& arguments) {
         ->type_name("FILE.svg");
     plan.add_option("--export", arguments.export_format,
                     "Print that plan instead of the answer: json, msccl-xml, chrome-trace or svg")
+        ->check(offered({"json", "msccl-xml", "chrome-trace", "svg"}))
         ->type_name("FORMAT");
     plan.add_option("-o,--output", arguments.output, "Write the exported plan into this file")->type_name("FILE");
 }

@@ -14,6 +14,7 @@
 
 #include "base/output_file.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/offered.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "harness/record/reader.hpp"
 #include "reports/format.hpp"
@@ -160,6 +161,14 @@ std::string format_help() {
     return text;
 }
 
+std::vector<std::string> format_names() {
+    std::vector<std::string> names;
+    for (const reports::Format& format : reports::formats()) {
+        names.emplace_back(format.name);
+    }
+    return names;
+}
+
 void add_report(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* one = app.add_subcommand("report", "Report a recorded run again, in any of several formats");
     auto options = std::make_shared<ReportOptions>();
@@ -167,6 +176,7 @@ void add_report(CLI::App& app, CommonOptions& common, const Choose& choose) {
     one->add_option("--format", options->formats, format_help())
         ->delimiter(',')
         ->allow_extra_args(false)
+        ->check(offered(format_names()))
         ->type_name("NAME,...");
     one->add_option("-o,--output", options->folder,
                     "Folder for the files, created if missing; - for standard output. Default: one format is printed, "

@@ -125,7 +125,9 @@ void add_simulate_command(CLI::App& app, CommonOptions& common, const Choose& ch
     CLI::App* command = app.add_subcommand(
         "simulate", "Play scenarios on a model of the cluster: same plans and phases as run, nothing is touched");
     auto arguments = std::make_shared<SimulateArguments>();
-    command->add_option("SCENARIO", arguments->scenarios, "Scenario files (YAML), - for standard input")->required();
+    command->add_option("SCENARIO", arguments->scenarios, "Scenario files (YAML), - for standard input")
+        ->type_name("FILE")
+        ->required();
     command
         ->add_option("--model", arguments->model,
                      "How flows share a port: fluid (its rate is divided among them) or exclusive (one at a time)")

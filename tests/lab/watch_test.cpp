@@ -35,7 +35,7 @@ TEST_F(Show, EveryPartAsTextAndAsJson) {
     };
     for (const Part& part :
          std::vector<Part>{{"verdict", "VERDICT pass: ", report["verdicts"]},
-                           {"faults", "  half under ring: cap to 500 Mbit/s on h1 nic0", report["injections"]},
+                           {"faults", "  half under ring: cap to 500 Mbit/s on h1 rail0", report["injections"]},
                            {"iterations", "ring       degraded", report["iterations"]},
                            {"events", "  info     ", report["events"]},
                            {"bounds", "what binds", report["bounds"]},
