@@ -108,6 +108,7 @@ constexpr const char* kNccl =
 
 TEST_F(EveryCommand, PrintsJsonThatSaysWhatItIs) {
     std::ofstream(path("nccl.txt")) << kNccl;
+    const std::string told = content(fs::path(RAILBREAK_SOURCE) / "docs" / "json.md");
     std::set<std::string> called = kElsewhere;
     for (const Call& call : calls(path("scenario.yaml"), home.path().string())) {
         called.insert(call.command);
@@ -125,6 +126,7 @@ TEST_F(EveryCommand, PrintsJsonThatSaysWhatItIs) {
         }
         ASSERT_TRUE(document.is_object()) << call.command << ": " << finished.out;
         EXPECT_EQ(document.value("schema", ""), call.schema) << call.command;
+        EXPECT_THAT(told, HasSubstr("`" + call.schema + "`")) << call.command;
         EXPECT_EQ(document.value("version", 0), 1) << call.command;
         if (call.schema == "railbreak-error") {
             EXPECT_EQ(document["exit_code"], call.exit_code);
