@@ -151,4 +151,10 @@ std::vector<Comparison> compare_forms(const RunData& data) {
     return comparisons;
 }
 
+const record::RunData* find_run(const std::vector<record::RunData>& runs, std::string_view run_id) {
+    const auto found =
+        std::find_if(runs.begin(), runs.end(), [&](const record::RunData& data) { return data.run.run_id == run_id; });
+    return found != runs.end() && !run_id.empty() ? &*found : nullptr;
+}
+
 } // namespace railbreak::reports

@@ -61,4 +61,7 @@ struct Comparison {
 /// two forms ran there has no entry.
 [[nodiscard]] std::vector<Comparison> compare_forms(const record::RunData& data);
 
+/// The run of that id among those of a suite, or nullptr.
+[[nodiscard]] const record::RunData* find_run(const std::vector<record::RunData>& runs, std::string_view run_id);
+
 } // namespace railbreak::reports

@@ -19,6 +19,9 @@ struct Format {
     std::string_view purpose;    ///< a few words for help texts
     /// The report. An Error when the run cannot be said in this format.
     Result<std::string> (*write)(const record::RunData& data);
+    /// The same of a suite with the runs of its items; nullptr: the format is of single runs, and a suite gets a file
+    /// for each of them.
+    std::string (*write_suite)(const record::SuiteData& suite, const std::vector<record::RunData>& runs) = nullptr;
 };
 
 /// All formats, in the order in which help texts name them.
@@ -30,8 +33,8 @@ struct Format {
 /// The formats of a list of names, each taken once, in the order of the list. Errors as find_format().
 [[nodiscard]] Result<std::vector<const Format*>> find_formats(std::span<const std::string> names);
 
-/// Name of a run's file in a format: the run's id, in which everything but letters, digits, '.', '_' and '-' is
+/// Name of the file of a run or suite in a format: its id, in which everything but letters, digits, '.', '_' and '-' is
 /// replaced by '_' (the id comes from a database and must not lead out of the folder), then the format's suffix.
-[[nodiscard]] std::string file_name(const Format& format, const record::RunData& data);
+[[nodiscard]] std::string file_name(const Format& format, std::string_view id);
 
 } // namespace railbreak::reports

@@ -1,6 +1,7 @@
 #include "reports/junit.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <pugixml.hpp>
 
 #include "base/clock.hpp"
+#include "harness/analyse/suite.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/escape.hpp"
 #include "reports/facts.hpp"
@@ -197,12 +199,26 @@ void add_text(pugi::xml_node node, const char* name, const std::string& text) {
     node.append_child(name).append_child(pugi::node_pcdata).set_value(legible(text).c_str());
 }
 
-void add_suite(const RunData& data, const std::vector<PhaseStatistics>& statistics, const Suite& suite, int id,
-               pugi::xml_node parent) {
+/// What a testsuite says of itself, after its children: their order is that of the schema.
+void set_head(pugi::xml_node node, const std::string& name, const std::string& package, std::int64_t started,
+              const Counts& counts, double time_s) {
+    set(node, "name", name);
+    set(node, "package", package);
+    set(node, "id", std::to_string(std::distance(node.parent().begin(), node.parent().end()) - 1));
+    set(node, "timestamp", to_iso8601(Nanoseconds(started)).substr(0, 19));
+    set(node, "hostname", "localhost");
+    set(node, "tests", std::to_string(counts.tests));
+    set(node, "failures", std::to_string(counts.failures));
+    set(node, "errors", std::to_string(counts.errors));
+    set(node, "skipped", std::to_string(counts.skipped));
+    set(node, "time", time_text(time_s));
+}
+
+void add_suite(const RunData& data, const std::vector<PhaseStatistics>& statistics, const Suite& suite,
+               const std::string& package, pugi::xml_node parent) {
     pugi::xml_node node = parent.append_child("testsuite");
     const bool whole = suite.algorithm.empty();
     const std::string name = whole ? "run" : suite.algorithm;
-    const std::string package = "railbreak." + data.run.scenario_name;
     pugi::xml_node properties = node.append_child("properties");
     if (whole) {
         add_run_properties(data, properties);
@@ -213,34 +229,71 @@ void add_suite(const RunData& data, const std::vector<PhaseStatistics>& statisti
     add_cases(suite, fmt::format("{}.{}", package, name), node, counts);
     add_text(node, "system-out", fmt::format("run {}\nreproduce: {}\n", data.run.run_id, data.run.command_line));
     add_text(node, "system-err", whole ? problems(data) : "");
-    set(node, "name", name);
-    set(node, "package", package);
-    set(node, "id", std::to_string(id));
-    set(node, "timestamp", to_iso8601(Nanoseconds(data.run.started_realtime_ns)).substr(0, 19));
-    set(node, "hostname", "localhost");
-    set(node, "tests", std::to_string(counts.tests));
-    set(node, "failures", std::to_string(counts.failures));
-    set(node, "errors", std::to_string(counts.errors));
-    set(node, "skipped", std::to_string(counts.skipped));
-    set(node, "time", time_text(suite.seconds));
+    set_head(node, name, package, data.run.started_realtime_ns, counts, suite.seconds);
+}
+
+void add_run(const RunData& data, const std::string& package, pugi::xml_node parent) {
+    const std::vector<PhaseStatistics> statistics = record::phase_statistics(data);
+    for (const Suite& suite : suites_of(data)) {
+        add_suite(data, statistics, suite, package, parent);
+    }
+}
+
+/// An item of a suite without a run: it did not run, or was refused before a run began.
+void add_item_without_run(const record::SuiteData& suite, std::size_t item, const std::string& word,
+                          const std::string& package, pugi::xml_node parent) {
+    pugi::xml_node node = parent.append_child("testsuite");
+    node.append_child("properties");
+    pugi::xml_node test = node.append_child("testcase");
+    set(test, "name", "verdict");
+    set(test, "classname", package + ".run");
+    set(test, "time", time_text(0));
+    const bool not_run = word == "waiting" || word == "skipped" || word == "refused";
+    Counts counts{.tests = 1, .failures = 0, .errors = not_run ? 0 : 1, .skipped = not_run ? 1 : 0};
+    pugi::xml_node outcome = test.append_child(not_run ? "skipped" : "error");
+    set(outcome, "type", word);
+    set(outcome, "message", one_line(suite.reasons[item].empty() ? word : suite.reasons[item]));
+    add_text(node, "system-out", fmt::format("suite {}\n", suite.suite.suite_id));
+    add_text(node, "system-err", "");
+    set_head(node, "run", package, suite.suite.started_realtime_ns, counts, 0);
+}
+
+/// An empty document and its root.
+pugi::xml_node begin(pugi::xml_document& document) {
+    pugi::xml_node declaration = document.append_child(pugi::node_declaration);
+    declaration.append_attribute("version") = "1.0";
+    declaration.append_attribute("encoding") = "UTF-8";
+    return document.append_child("testsuites");
+}
+
+std::string text_of(const pugi::xml_document& document) {
+    std::ostringstream out;
+    document.save(out, "  ", pugi::format_indent, pugi::encoding_utf8);
+    return out.str();
 }
 
 } // namespace
 
 std::string run_junit(const RunData& data) {
-    const std::vector<PhaseStatistics> statistics = record::phase_statistics(data);
     pugi::xml_document document;
-    pugi::xml_node declaration = document.append_child(pugi::node_declaration);
-    declaration.append_attribute("version") = "1.0";
-    declaration.append_attribute("encoding") = "UTF-8";
-    pugi::xml_node root = document.append_child("testsuites");
-    int id = 0;
-    for (const Suite& suite : suites_of(data)) {
-        add_suite(data, statistics, suite, id++, root);
+    add_run(data, "railbreak." + data.run.scenario_name, begin(document));
+    return text_of(document);
+}
+
+std::string suite_junit(const record::SuiteData& suite, const std::vector<RunData>& runs) {
+    const analyse::SuiteOutcome outcome = analyse::judge_suite(suite);
+    pugi::xml_document document;
+    pugi::xml_node root = begin(document);
+    for (std::size_t i = 0; i < suite.items.size(); ++i) {
+        const std::string package = fmt::format("railbreak.{}.{}", suite.suite.name, suite.items[i].name);
+        const RunData* run = find_run(runs, suite.run_ids[i]);
+        if (run != nullptr) {
+            add_run(*run, package, root);
+        } else {
+            add_item_without_run(suite, i, outcome.items[i].word, package, root);
+        }
     }
-    std::ostringstream out;
-    document.save(out, "  ", pugi::format_indent, pugi::encoding_utf8);
-    return out.str();
+    return text_of(document);
 }
 
 } // namespace railbreak::reports

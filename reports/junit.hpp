@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/record/rows.hpp"
 
@@ -12,5 +13,9 @@ namespace railbreak::reports {
 /// errors of that type; refused is skipped. It keeps to what both common schemas take, that of Ant's reports and that
 /// of Jenkins' xunit plug-in. Times in seconds.
 [[nodiscard]] std::string run_junit(const record::RunData& data);
+
+/// A suite: the suites of each item's run, in packages of the item's name. An item without a run has one case, skipped
+/// when it did not run or was refused, an error when it was interrupted or its run was deleted.
+[[nodiscard]] std::string suite_junit(const record::SuiteData& suite, const std::vector<record::RunData>& runs);
 
 } // namespace railbreak::reports

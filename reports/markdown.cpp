@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/units.hpp"
+#include "harness/analyse/suite.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/escape.hpp"
 #include "reports/facts.hpp"
@@ -192,8 +193,8 @@ std::string checks_part(const RunData& data) {
 }
 
 // A fence is longer than any row of backticks in what it holds.
-std::string reproduce_part(const RunData& data) {
-    const std::string command = one_line(data.run.command_line);
+std::string reproduce_part(std::string_view command_line) {
+    const std::string command = one_line(command_line);
     std::size_t longest = 2;
     std::size_t here = 0;
     for (const char c : command) {
@@ -204,11 +205,60 @@ std::string reproduce_part(const RunData& data) {
     return fmt::format("\n### Reproduce\n\n{}sh\n{}\n{}\n", fence, command, fence);
 }
 
+/// The time over the exclusive bound of each algorithm's degraded phase: "ring 1.751, optcc 1.015".
+std::string overheads(const RunData& data) {
+    std::string text;
+    for (const PhaseStatistics& entry : record::phase_statistics(data)) {
+        if (entry.phase == "degraded" && entry.overhead_exclusive) {
+            text += fmt::format("{}{} {:.3f}", text.empty() ? "" : ", ", markdown_text(entry.algorithm),
+                                *entry.overhead_exclusive);
+        }
+    }
+    return text.empty() ? "-" : text;
+}
+
+std::string items_part(const record::SuiteData& suite, const std::vector<RunData>& runs,
+                       const analyse::SuiteOutcome& outcome) {
+    std::vector<Row> bad;
+    std::vector<Row> all;
+    for (std::size_t i = 0; i < suite.items.size(); ++i) {
+        const std::string& word = outcome.items[i].word;
+        const RunData* run = find_run(runs, suite.run_ids[i]);
+        const std::string name = markdown_text(suite.items[i].name);
+        if (word != "pass") {
+            bad.push_back({"**" + markdown_text(word) + "**", name, markdown_text(suite.reasons[i]),
+                           markdown_text(suite.run_ids[i])});
+        }
+        all.push_back(
+            {markdown_text(word), name, run != nullptr ? overheads(*run) : "-", markdown_text(suite.run_ids[i])});
+    }
+    std::string out;
+    if (!bad.empty()) {
+        out += "\n### What did not pass\n\n" + table({"verdict", "item", "reason", "run"}, "llll", bad);
+    }
+    return out + fmt::format("\n<details>\n<summary>All items ({})</summary>\n\n", all.size()) +
+           table({"verdict", "item", "degraded time over the exclusive bound", "run"}, "llll", all) + "\n</details>\n";
+}
+
 } // namespace
+
+std::string suite_markdown(const record::SuiteData& suite, const std::vector<RunData>& runs) {
+    const analyse::SuiteOutcome outcome = analyse::judge_suite(suite);
+    const record::SuiteRow& row = suite.suite;
+    std::string out =
+        fmt::format("## railbreak: suite {}: {}\n\n", markdown_text(row.name), to_string(outcome.verdict));
+    out += fmt::format("**{}**\n", outcome.reason.empty() ? "every item passed" : markdown_text(outcome.reason));
+    out += fmt::format("\nSuite {}, started {}Z; {} items: {} passed, {} skipped, {} left; seed {}, plan {}; railbreak "
+                       "{}\n",
+                       markdown_text(row.suite_id), to_iso8601(Nanoseconds(row.started_realtime_ns)).substr(0, 19),
+                       suite.items.size(), outcome.passed, outcome.skipped, outcome.left, row.seed,
+                       markdown_text(row.plan_hash), markdown_text(row.version));
+    return out + items_part(suite, runs, outcome) + reproduce_part(row.command_line);
+}
 
 std::string run_markdown(const RunData& data) {
     return verdict_part(data) + run_part(data) + times_part(data) + faults_part(data) + checks_part(data) +
-           reproduce_part(data);
+           reproduce_part(data.run.command_line);
 }
 
 } // namespace railbreak::reports

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/record/rows.hpp"
 
@@ -12,6 +13,10 @@ namespace railbreak::reports {
 /// and phases, the faults, what did not pass, all checks folded away, and the command to reproduce it. Names are shown
 /// as text: nothing in them becomes a tag, a link, a mention or a cell.
 [[nodiscard]] std::string run_markdown(const record::RunData& data);
+
+/// A suite: its verdict, what did not pass and why, then all items folded away with the figures of their degraded
+/// phases.
+[[nodiscard]] std::string suite_markdown(const record::SuiteData& suite, const std::vector<record::RunData>& runs);
 
 /// Any text as one line of Markdown that shows it as it is.
 [[nodiscard]] std::string markdown_text(std::string_view text);

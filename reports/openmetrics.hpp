@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/record/rows.hpp"
 
@@ -12,5 +13,8 @@ namespace railbreak::reports {
 /// which the collector refuses. Labels: scenario everywhere; algorithm and phase with the figures of phases. A figure
 /// that a run lacks has no sample.
 [[nodiscard]] std::string run_openmetrics(const record::RunData& data);
+
+/// A suite: what it came to, then the gauges of all runs of its items, which have the item as one more label.
+[[nodiscard]] std::string suite_openmetrics(const record::SuiteData& suite, const std::vector<record::RunData>& runs);
 
 } // namespace railbreak::reports

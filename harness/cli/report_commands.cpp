@@ -15,6 +15,7 @@
 #include "base/output_file.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/offered.hpp"
+#include "harness/cli/report_subject.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "harness/record/reader.hpp"
 #include "reports/format.hpp"
@@ -66,52 +67,101 @@ Result<void> check_options(const CommonOptions& common, const ReportOptions& opt
     return {};
 }
 
-/// Writes each format into the folder and gives the paths.
-Result<std::vector<std::string>> write_reports(const record::RunData& data, const ReportOptions& options,
-                                               const std::vector<const reports::Format*>& formats) {
+/// A file of a report.
+struct ReportFile {
+    const reports::Format* format;
+    std::string path;
+};
+
+/// The reports of one format: of the suite, or one of each run, with the id that each is of.
+Result<std::vector<std::pair<std::string, std::string>>> texts_of(const ReportSubject& subject,
+                                                                  const reports::Format& format) {
+    std::vector<std::pair<std::string, std::string>> texts;
+    if (subject.suite && format.write_suite != nullptr) {
+        texts.emplace_back(subject.id(), format.write_suite(*subject.suite, subject.runs));
+        return texts;
+    }
+    for (const record::RunData& run : subject.runs) {
+        Result<std::string> text = format.write(run);
+        if (!text) {
+            return tl::unexpected(text.error());
+        }
+        texts.emplace_back(run.run.run_id, std::move(*text));
+    }
+    return texts;
+}
+
+/// The name of a file before its suffix: what --name says, with the run's id where several runs have a file each.
+std::string stem_of(const ReportOptions& options, const std::string& id, bool alone) {
+    return options.name.empty() ? id : alone ? options.name : fmt::format("{}-{}", options.name, id);
+}
+
+/// Writes each format into the folder and gives the files.
+Result<std::vector<ReportFile>> write_reports(const ReportSubject& subject, const ReportOptions& options,
+                                              const std::vector<const reports::Format*>& formats) {
     const std::filesystem::path folder = where(options);
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) {
         return fail_errno(ErrorKind::kInput, fmt::format("create the folder {}", folder.string()), error.value());
     }
-    std::vector<std::string> paths;
+    std::vector<ReportFile> files;
     for (const reports::Format* format : formats) {
-        const Result<std::string> text = format->write(data);
-        if (!text) {
-            return tl::unexpected(text.error());
+        const auto texts = texts_of(subject, *format);
+        if (!texts) {
+            return tl::unexpected(texts.error());
         }
-        const std::filesystem::path path = folder / (options.name.empty() ? reports::file_name(*format, data)
-                                                                          : options.name + std::string(format->suffix));
-        const Result<void> written = write_file(path, [&](std::ostream& out) -> Result<void> {
-            out << *text;
-            return {};
-        });
-        if (!written) {
-            return tl::unexpected(written.error());
+        for (const auto& [id, text] : *texts) {
+            const std::string stem = stem_of(options, id, texts->size() == 1);
+            const std::filesystem::path path = folder / reports::file_name(*format, stem);
+            const Result<void> written = write_file(path, [&content = text](std::ostream& out) -> Result<void> {
+                out << content;
+                return {};
+            });
+            if (!written) {
+                return tl::unexpected(written.error());
+            }
+            files.push_back({format, path.string()});
         }
-        paths.push_back(path.string());
     }
-    return paths;
+    return files;
 }
 
 /// "wrote DIR/RUN.junit.xml" a line, or the same as JSON.
-void print_written(const CommonOptions& common, const record::RunData& data,
-                   const std::vector<const reports::Format*>& formats, const std::vector<std::string>& paths) {
-    nlohmann::ordered_json files = nlohmann::ordered_json::array();
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-        files.push_back({{"format", formats[i]->name}, {"media_type", formats[i]->media_type}, {"path", paths[i]}});
+void print_written(const CommonOptions& common, const ReportSubject& subject, const std::vector<ReportFile>& files) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const ReportFile& file : files) {
+        list.push_back({{"format", file.format->name}, {"media_type", file.format->media_type}, {"path", file.path}});
         if (!common.json) {
-            print_result(fmt::format("wrote {}\n", paths[i]));
+            print_result(fmt::format("wrote {}\n", file.path));
         }
     }
     if (common.json) {
         const nlohmann::ordered_json document{{"schema", "railbreak-report-files"},
                                               {"version", 1},
-                                              {"run_id", data.run.run_id},
-                                              {"files", std::move(files)}};
+                                              {subject.suite ? "suite_id" : "run_id", subject.id()},
+                                              {"files", std::move(list)}};
         print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     }
+}
+
+/// Prints the one report that was asked for.
+Result<void> print_report(const ReportSubject& subject, const reports::Format& format) {
+    if (!subject.suite && format.name == "text") { // the one report that knows of terminals
+        print_result(reports::run_table(subject.runs.front(), {.colour = wants_colour(STDOUT_FILENO)}));
+        return {};
+    }
+    if (subject.suite && format.write_suite == nullptr) {
+        return fail(Error(ErrorKind::kUsage, fmt::format("{} is a format of single runs, and {} is a suite of {}",
+                                                         format.name, subject.id(), subject.runs.size()))
+                        .advise("name a folder with -o for a file of each run, or one of its runs"));
+    }
+    const auto texts = texts_of(subject, format);
+    if (!texts) {
+        return tl::unexpected(texts.error());
+    }
+    print_result(texts->front().second);
+    return {};
 }
 
 int report(const CommonOptions& common, const ReportOptions& options) {
@@ -130,26 +180,19 @@ int report(const CommonOptions& common, const ReportOptions& options) {
     if (!reader) {
         return tell(common, reader.error());
     }
-    Result<record::RunData> data = reader->load_run(options.run);
-    if (!data) {
-        return tell(common, data.error());
+    const Result<ReportSubject> subject = find_report_subject(*reader, options.run);
+    if (!subject) {
+        return tell(common, subject.error());
     }
     if (where(options) == kStandardOutput) {
-        // The table is the one report that knows of terminals.
-        const Result<std::string> text = names.front() == "text"
-                                             ? reports::run_table(*data, {.colour = wants_colour(STDOUT_FILENO)})
-                                             : formats->front()->write(*data);
-        if (!text) {
-            return tell(common, text.error());
-        }
-        print_result(*text);
-        return 0;
+        const Result<void> printed = print_report(*subject, *formats->front());
+        return printed ? 0 : tell(common, printed.error());
     }
-    const Result<std::vector<std::string>> paths = write_reports(*data, options, *formats);
-    if (!paths) {
-        return tell(common, paths.error());
+    const Result<std::vector<ReportFile>> files = write_reports(*subject, options, *formats);
+    if (!files) {
+        return tell(common, files.error());
     }
-    print_written(common, *data, *formats, *paths);
+    print_written(common, *subject, *files);
     return 0;
 }
 
@@ -170,9 +213,10 @@ std::vector<std::string> format_names() {
 }
 
 void add_report(CLI::App& app, CommonOptions& common, const Choose& choose) {
-    CLI::App* one = app.add_subcommand("report", "Report a recorded run again, in any of several formats");
+    CLI::App* one = app.add_subcommand("report", "Report a recorded run or suite, in any of several formats");
     auto options = std::make_shared<ReportOptions>();
-    one->add_option("RUN", options->run, "Run id, the beginning of one, or latest")->capture_default_str();
+    one->add_option("RUN", options->run, "Id of a run or suite, the beginning of one, or latest: what was started last")
+        ->capture_default_str();
     one->add_option("--format", options->formats, format_help())
         ->delimiter(',')
         ->allow_extra_args(false)
@@ -182,7 +226,7 @@ void add_report(CLI::App& app, CommonOptions& common, const Choose& choose) {
                     "Folder for the files, created if missing; - for standard output. Default: one format is printed, "
                     "several go into the current folder")
         ->type_name("DIR");
-    one->add_option("--name", options->name, "Name of the files before their suffix (default: the run's id)");
+    one->add_option("--name", options->name, "Name of the files before their suffix (default: the id)");
     one->callback([&common, options, choose] {
         choose([&common, options] {
             return choose_database(common) ? report(common, *options) : exit_code_of_bad_usage();

@@ -86,12 +86,12 @@ TEST(Formats, AnUnknownNameIsRefusedWithTheNamesThatThereAre) {
 TEST(Formats, AFileStaysInItsFolder) {
     const Format* format = find_format("json").value_or(nullptr);
     ASSERT_NE(format, nullptr);
-    EXPECT_EQ(file_name(*format, good_run()), "20260131T123456Z-half-rate-nic-3f9c.json");
-    EXPECT_EQ(file_name(*format, hostile_run()), "run_.._.._20260131T123456Z-_script_.json");
+    EXPECT_EQ(file_name(*format, good_run().run.run_id), "20260131T123456Z-half-rate-nic-3f9c.json");
+    EXPECT_EQ(file_name(*format, hostile_run().run.run_id), "run_.._.._20260131T123456Z-_script_.json");
     record::RunData data;
-    EXPECT_EQ(file_name(*format, data), "run_.json");
+    EXPECT_EQ(file_name(*format, data.run.run_id), "run_.json");
     data.run.run_id = std::string(5000, 'x');
-    EXPECT_LE(file_name(*format, data).size(), 255U);
+    EXPECT_LE(file_name(*format, data.run.run_id).size(), 255U);
 }
 
 TEST(Escape, ReplacesWhatIsNoTextAndKeepsTheRest) {

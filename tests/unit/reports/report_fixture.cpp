@@ -205,6 +205,56 @@ std::vector<record::RunSummary> summaries() {
     return {good, bad, running};
 }
 
+record::SuiteData mixed_suite() {
+    record::SuiteData data;
+    data.suite = {.suite_id = "20260131T123456Z-nightly-3f9c",
+                  .name = "nightly",
+                  .plan_hash = "5f2a8b50dd9b00da0f0a920b83f75fe0",
+                  .seed = 18'446'744'073'709'551'615ULL,
+                  .backend = "lab",
+                  .cluster = "lab on node7 <\x1b[31m>",
+                  .version = "0.1.0 abc",
+                  .command_line = "railbreak run nightly.yaml",
+                  .environment_json = R"({"cpus":2})",
+                  .started_realtime_ns = 1'769'862'896'000'000'000,
+                  .finished_realtime_ns = 0};
+    const auto add = [&](const std::string& name, const std::string& state, std::int32_t attempts,
+                         const std::string& verdict, const std::string& reason, bool has_run = true) {
+        const auto index = static_cast<std::int32_t>(data.items.size());
+        data.items.push_back({.suite = 1,
+                              .item = index,
+                              .name = name,
+                              .scenario_name = "half",
+                              .params_json = index == 0 ? R"({"host":"0"})" : "not json",
+                              .plan_hash = "77",
+                              .state = state,
+                              .run = has_run ? index + 1 : 0,
+                              .attempts = attempts,
+                              .reason = has_run ? "" : reason});
+        data.run_ids.push_back(has_run ? "20260131T123456Z-half-" + std::to_string(index) : "");
+        data.verdicts.push_back(verdict);
+        data.reasons.push_back(reason);
+    };
+    add("half[host=0]", "done", 1, "pass", "all 5 checks passed");
+    add("half[host=1]", "done", 2, "fail", "expectation of ring/degraded: above the maximum");
+    add("half[host=<script>\n\x1b[2J\"]", "done", 1, "inconclusive", "\x1b]0;evil\x07 \"quoted\" \xff");
+    add("half[host=3]", "done", 0, "", "refused by the site policy", false);
+    add("half[host=4]", "done", 1, "", "", false);
+    add("half[host=5]", "running", 1, "", "");
+    add("half[host=6]", "waiting", 0, "", "", false);
+    add("half[host=7]", "skipped", 0, "", "half[host=1] did not pass", false);
+    return data;
+}
+
+std::vector<RunData> runs_of_mixed_suite() {
+    const record::SuiteData suite = mixed_suite();
+    std::vector<RunData> runs{good_run(), bad_run(), hostile_run()};
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        runs[i].run.run_id = suite.run_ids[i];
+    }
+    return runs;
+}
+
 void expect_golden(const std::string& name, const std::string& text) {
     const std::string path = std::string(RAILBREAK_SOURCE_DIR) + "/tests/golden/reports/" + name;
     if (std::getenv("RAILBREAK_UPDATE_GOLDEN") != nullptr) {

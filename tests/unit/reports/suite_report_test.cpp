@@ -1,8 +1,17 @@
-// The reports of suites, against golden files.
+// The reports of suites in every format: golden files, and what becomes of each kind of item.
+#include <map>
+#include <set>
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pugixml.hpp>
 
 #include "harness/analyse/suite.hpp"
+#include "reports/format.hpp"
+#include "reports/junit.hpp"
+#include "reports/markdown.hpp"
+#include "reports/openmetrics.hpp"
 #include "reports/suite_json.hpp"
 #include "reports/suite_table.hpp"
 #include "tests/unit/reports/report_fixture.hpp"
@@ -10,56 +19,73 @@
 namespace railbreak::reports {
 namespace {
 
-/// An item of each fate, with names that no terminal should meet.
-record::SuiteData suite() {
-    record::SuiteData data;
-    data.suite = {.suite_id = "20260131T123456Z-nightly-3f9c",
-                  .name = "nightly",
-                  .plan_hash = "5f2a8b50dd9b00da0f0a920b83f75fe0",
-                  .seed = 18'446'744'073'709'551'615ULL,
-                  .backend = "lab",
-                  .cluster = "lab on node7 <\x1b[31m>",
-                  .version = "0.1.0 abc",
-                  .command_line = "railbreak run nightly.yaml",
-                  .environment_json = R"({"cpus":2})",
-                  .started_realtime_ns = 1'769'862'896'000'000'000,
-                  .finished_realtime_ns = 0};
-    const auto add = [&](const std::string& name, const std::string& state, std::int32_t attempts,
-                         const std::string& verdict, const std::string& reason, bool has_run = true) {
-        const auto index = static_cast<std::int32_t>(data.items.size());
-        data.items.push_back({.suite = 1,
-                              .item = index,
-                              .name = name,
-                              .scenario_name = "half",
-                              .params_json = index == 0 ? R"({"host":"0"})" : "not json",
-                              .plan_hash = "77",
-                              .state = state,
-                              .run = has_run ? index + 1 : 0,
-                              .attempts = attempts,
-                              .reason = has_run ? "" : reason});
-        data.run_ids.push_back(has_run ? "20260131T123456Z-half-" + std::to_string(index) : "");
-        data.verdicts.push_back(verdict);
-        data.reasons.push_back(reason);
-    };
-    add("half[host=0]", "done", 1, "pass", "all 5 checks passed");
-    add("half[host=1]", "done", 2, "fail", "expectation of ring/degraded: above the maximum");
-    add("half[host=<script>\n\x1b[2J\"]", "done", 1, "inconclusive", "\x1b]0;evil\x07 \"quoted\" \xff");
-    add("half[host=3]", "done", 0, "", "refused by the site policy", false);
-    add("half[host=4]", "done", 1, "", "", false);
-    add("half[host=5]", "running", 1, "", "");
-    add("half[host=6]", "waiting", 0, "", "", false);
-    add("half[host=7]", "skipped", 0, "", "half[host=1] did not pass", false);
-    return data;
-}
+using ::testing::HasSubstr;
 
 TEST(SuiteReport, IsThatOfTheGoldenFiles) {
-    expect_golden("suite.txt", suite_table(suite()));
-    expect_golden("suite.json", suite_json(suite()));
-    EXPECT_EQ(suite_json(suite()), suite_json(suite()));
+    expect_golden("suite.txt", suite_table(mixed_suite()));
+    expect_golden("suite.json", suite_json(mixed_suite()));
+    EXPECT_EQ(suite_json(mixed_suite()), suite_json(mixed_suite()));
+}
+
+TEST(SuiteReport, IsTheSameInEveryFormatEachTime) {
+    for (const Format& format : formats()) {
+        if (format.write_suite == nullptr) {
+            continue;
+        }
+        const std::string text = format.write_suite(mixed_suite(), runs_of_mixed_suite());
+        EXPECT_EQ(text, format.write_suite(mixed_suite(), runs_of_mixed_suite())) << format.name;
+        EXPECT_TRUE(text.ends_with('\n')) << format.name;
+        if (format.media_type != "text/html") { // a library comes with it; it has tests of its own
+            expect_golden("suite" + std::string(format.suffix), text);
+        }
+    }
+}
+
+TEST(SuiteReport, JunitHasEveryItemOnceAndSaysWhatDidNotRun) {
+    pugi::xml_document document;
+    const std::string text = suite_junit(mixed_suite(), runs_of_mixed_suite());
+    ASSERT_TRUE(document.load_string(text.c_str()));
+    std::map<std::string, std::string> outcome; // of each package's verdict
+    std::set<std::string> ids;
+    for (const pugi::xml_node suite : document.child("testsuites").children("testsuite")) {
+        EXPECT_TRUE(ids.insert(suite.attribute("id").value()).second) << "an id twice";
+        if (std::string_view(suite.attribute("name").value()) == "run") {
+            const pugi::xml_node test = suite.find_child_by_attribute("testcase", "name", "verdict");
+            const bool added = outcome.emplace(suite.attribute("package").value(), test.first_child().name()).second;
+            EXPECT_TRUE(added) << suite.attribute("package").value();
+        }
+    }
+    ASSERT_EQ(outcome.size(), mixed_suite().items.size());
+    EXPECT_EQ(outcome.at("railbreak.nightly.half[host=0]"), "");
+    EXPECT_EQ(outcome.at("railbreak.nightly.half[host=1]"), "failure");
+    EXPECT_EQ(outcome.at("railbreak.nightly.half[host=3]"), "skipped") << "refused";
+    EXPECT_EQ(outcome.at("railbreak.nightly.half[host=4]"), "error") << "its run is gone";
+    EXPECT_EQ(outcome.at("railbreak.nightly.half[host=5]"), "error") << "interrupted";
+    EXPECT_EQ(outcome.at("railbreak.nightly.half[host=6]"), "skipped") << "waits";
+}
+
+TEST(SuiteReport, MetricsOfItemsDifferByItemAndStandTogether) {
+    const std::string text = suite_openmetrics(mixed_suite(), runs_of_mixed_suite());
+    EXPECT_THAT(text, HasSubstr("railbreak_suite_verdict{suite=\"nightly\",verdict=\"fail\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("railbreak_suite_items{suite=\"nightly\",outcome=\"pass\"} 1\n"));
+    EXPECT_THAT(text, HasSubstr("railbreak_run_verdict{scenario=\"half-rate-nic\",item=\"half[host=0]\",verdict="
+                                "\"pass\"} 1\n"));
+    std::set<std::string> samples;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_TRUE(samples.insert(line.substr(0, line.rfind(' '))).second) << line << " a second time";
+    }
+}
+
+TEST(SuiteReport, MarkdownHasWhatDidNotPassFirst) {
+    const std::string text = suite_markdown(mixed_suite(), runs_of_mixed_suite());
+    EXPECT_THAT(text, ::testing::StartsWith("## railbreak: suite nightly: fail\n"));
+    EXPECT_LT(text.find("What did not pass"), text.find("All items (8)"));
+    EXPECT_EQ(text.find("<script>"), std::string::npos);
 }
 
 TEST(SuiteReport, TellsTheWorstOfTheItems) {
-    record::SuiteData data = suite();
+    record::SuiteData data = mixed_suite();
     const auto verdict = [&] {
         const analyse::SuiteOutcome outcome = analyse::judge_suite(data);
         return std::pair(std::string(to_string(outcome.verdict)), static_cast<int>(exit_code_of(outcome)));
