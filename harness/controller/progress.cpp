@@ -6,11 +6,13 @@
 
 namespace railbreak::controller {
 
-void Progress::doing(std::string_view text) {
+void Progress::doing(std::string_view text, std::string_view part) {
+    const bool told = !part.empty() && part == part_;
+    part_ = part;
     if (terminal_) {
         tell_user(fmt::format("\r\x1b[K{}", text));
         line_open_ = true;
-    } else {
+    } else if (!told) {
         tell_user(fmt::format("{}\n", text));
     }
 }

@@ -15,8 +15,9 @@ public:
     Progress& operator=(const Progress&) = delete;
     ~Progress() { end_line(); }
 
-    /// Something that is going on now; replaced by the next call on a terminal.
-    void doing(std::string_view text);
+    /// Something that is going on now; replaced by the next call on a terminal. Elsewhere, of the calls in a row about
+    /// one part of the work (when it has a name) only the first is told.
+    void doing(std::string_view text, std::string_view part = {});
     /// Something worth keeping on the screen.
     void note(std::string_view text);
     /// Leaves the renewed line, before other output.
@@ -25,6 +26,7 @@ public:
 private:
     bool terminal_;
     bool line_open_ = false;
+    std::string part_; ///< of the last call
 };
 
 } // namespace railbreak::controller

@@ -288,7 +288,7 @@ Result<PreparedPlan> RunSteps::degraded_plan(const scenarios::AlgorithmSpec& spe
             if (times[i] > close) {
                 continue;
             }
-            context_.progress.doing(fmt::format("{}: trying {}", algorithm, plan.schedule));
+            context_.progress.doing(fmt::format("{}: trying {}", algorithm, plan.schedule), algorithm + " comparison");
             Result<Nanoseconds> time = warm_up(algorithm, plan, warm_lanes);
             if (time) {
                 time = iterate(algorithm, "comparison", ++tries, plan, nullptr);
@@ -391,6 +391,7 @@ Result<void> RunSteps::iterate_all(const std::string& algorithm, Phase phase, co
                                    std::int32_t count, FaultDriver* faults) {
     for (std::int32_t i = 1; i <= count; ++i) {
         warmups_ += phase == Phase::kWarmup ? 1 : 0;
+        const Nanoseconds begun = monotonic_now();
         Result<Nanoseconds> time = iterate(algorithm, to_string(phase), i, plan, faults);
         if (!time && is_expected(algorithm, phase, time.error())) {
             ranks_broken_ = true;
@@ -401,8 +402,10 @@ Result<void> RunSteps::iterate_all(const std::string& algorithm, Phase phase, co
         if (!time) {
             return fail(std::move(time.error()));
         }
+        clock_.finished(algorithm, to_string(phase), monotonic_now() - begun);
+        const std::string part = fmt::format("{} {}", algorithm, to_string(phase));
         context_.progress.doing(
-            fmt::format("{} {} {}/{}: {}", algorithm, to_string(phase), i, count, to_string(*time)));
+            fmt::format("{} {}/{}: {}; about {} left", part, i, count, to_string(*time), rough(clock_.left())), part);
     }
     return {};
 }

@@ -10,6 +10,7 @@
 #include "harness/controller/fault_driver.hpp"
 #include "harness/controller/forms.hpp"
 #include "harness/controller/progress.hpp"
+#include "harness/controller/run_clock.hpp"
 #include "harness/controller/session.hpp"
 
 namespace railbreak::controller {
@@ -26,7 +27,7 @@ public:
         const std::optional<Error>& faults_lost; ///< set by a notification; ends the run
         std::optional<Error>& unrecorded;        ///< why an event could not be stored; ends the run at its next step
     };
-    explicit RunSteps(const Context& context) : context_(context) {}
+    explicit RunSteps(const Context& context) : context_(context), clock_(context.session.plan()) {}
 
     /// Measures every port without any fault; stores NICs with their goodput.
     [[nodiscard]] Result<void> baseline();
@@ -77,6 +78,7 @@ private:
     void event(std::string_view kind, std::string text);
 
     Context context_;
+    RunClock clock_;
     Goodputs healthy_ports_;
     BitRate healthy_goodput_;                   ///< of the fastest healthy NIC: bounds never claim more than is proven
     NicSlowdowns damage_;                       ///< measured while the faults of the present algorithm are in force

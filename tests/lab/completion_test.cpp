@@ -106,27 +106,29 @@ TEST_F(Completion, InZsh) {
         std::string typed;
         std::string completed;
     };
+    std::string script =
+        "zmodload zsh/zpty; export TERM=dumb; zpty shell zsh -f -i\n"
+        "zpty -w shell 'PS1=; cd " +
+        home.path().string() +
+        "; path=($PWD $path); autoload -Uz compinit && compinit -u -D && source ./zsh && bindkey -e && "
+        "print -r rea''dy'\n"
+        "zpty -r shell out '*ready*'\n";
+    std::string expected;
     for (const Case& one : std::vector<Case>{{"rec", "recover "},
                                              {"db pru", "db prune "},
                                              {"simulate --model exc", "simulate --model exclusive "},
                                              {"report --format junit,openm", "report --format junit,openmetrics"},
                                              {"report 2", "report " + id},
+                                             {"compare --baseline g", "compare --baseline golden "},
                                              {"report -o fol", "report -o folder/"},
                                              {"report --outp", "report --output"}}) {
-        const std::string script = "zmodload zsh/zpty; export TERM=dumb; zpty shell zsh -f -i\n"
-                                   "zpty -w shell 'PS1=; cd " +
-                                   home.path().string() +
-                                   "; path=($PWD $path); autoload -Uz compinit && compinit -u -D && source ./zsh && "
-                                   "print -r rea''dy'\n"
-                                   "zpty -r shell out '*ready*'\n"
-                                   "zpty -w -n shell $'railbreak " +
-                                   one.typed +
-                                   "\\t'\n"
-                                   "zpty -r shell out '*railbreak " +
-                                   one.completed + "*' && print found";
-        const Finished finished = run_program("/usr/bin/timeout", {"20", "/usr/bin/zsh", "-f", "-c", script});
-        EXPECT_EQ(finished.out, "found\n") << one.typed << "\n" << finished.err;
+        // Typed, completed, and the line emptied again.
+        script += "zpty -w -n shell $'railbreak " + one.typed + "\\t'; zpty -r shell out '*railbreak " + one.completed +
+                  "*' && print '" + one.completed + "'; zpty -w -n shell $'\\C-u'\n";
+        expected += one.completed + "\n";
     }
+    const Finished finished = run_program("/usr/bin/timeout", {"30", "/usr/bin/zsh", "-f", "-c", script});
+    EXPECT_EQ(finished.out, expected) << finished.err;
 }
 
 TEST_F(Completion, InFish) {

@@ -170,5 +170,31 @@ TEST_F(Colour, OnATerminalUnlessNoColorSaysNo) {
     }
 }
 
+constexpr const char* kHealthy = R"(railbreak: 1
+name: healthy
+cluster: {hosts: 2, rate: 1Gbit/s}
+workload:
+  collective: allreduce
+  bytes: 1MiB
+  algorithms: [ring]
+  iterations: {warmup: 1, steady: 3, degraded: 0, recovered: 0}
+)";
+
+TEST(RunProgress, TellsIterationsAndTimeLeftOnATerminal) {
+    const TemporaryFolder home;
+    const std::string file = (home.path() / "healthy.yaml").string();
+    std::ofstream(file) << kHealthy;
+    const std::string command = std::string("'") + RAILBREAK_BINARY + "' run '" + file + "'";
+    const Finished run = run_railbreak(home.path(), {"-qec", command, "/dev/null"}, 2 * kPatience, "/usr/bin/script");
+    if (run.status.code == 3) {
+        GTEST_SKIP() << "no lab here: " << run.out;
+    }
+    ASSERT_EQ(run.status.code, 0) << run.out;
+    for (const std::string i : {"1", "2", "3"}) {
+        EXPECT_THAT(run.out, HasSubstr("\r\x1b[Kring steady " + i + "/3: "));
+    }
+    EXPECT_THAT(run.out, HasSubstr("; about 0 s left\r\x1b[K"));
+}
+
 } // namespace
 } // namespace railbreak::tests
