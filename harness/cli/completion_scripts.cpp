@@ -404,7 +404,8 @@ function __railbreak_command
 
 constexpr std::string_view kFishTail = R"(            case '* -*'
             case '*'
-                contains -- (string trim -- "$path $word") $__railbreak_commands; and set path (string trim -- "$path $word")
+                set -l below (string trim -- "$path $word")
+                contains -- $below $__railbreak_commands; and set path $below
         end
     end
     echo "$path"

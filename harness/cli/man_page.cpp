@@ -57,7 +57,7 @@ std::string literal(std::string_view text) {
         case '`': out += "\\(ga"; break;
         case '^': out += "\\(ha"; break;
         case '~': out += "\\(ti"; break;
-        default: out += letter;
+        default: out += letter; // not an enum
         }
     }
     return out;
