@@ -219,10 +219,16 @@ TEST_F(RunReaderTest, EventsOfARunGoOnWhereTheyWereLeft) {
 }
 
 TEST_F(RunReaderTest, StateOfARunTellsWhetherItGoesOn) {
+    auto recorder = Recorder::open(path_);
+    ASSERT_TRUE(recorder.has_value());
+    RunRow run = fixture_run().run;
+    run.run_id = "20260137-run";
+    run.finished_realtime_ns = 0;
+    ASSERT_TRUE(recorder->begin_run(run).has_value());
     const RunReader opened = reader();
     const auto going = opened.run_state(*opened.find_run("latest"));
     ASSERT_TRUE(going.has_value());
-    EXPECT_EQ(going->run_id, "20260136-run");
+    EXPECT_EQ(going->run_id, "20260137-run");
     EXPECT_FALSE(going->finished);
     EXPECT_FALSE(going->controller_gone) << "this process began it";
     EXPECT_EQ(going->origin, 0);
