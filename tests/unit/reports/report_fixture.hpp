@@ -18,8 +18,8 @@ namespace railbreak::reports {
 /// A bad run whose names hold what a file of some format could take for its own: tags, quotes, pipes, backticks, line
 /// breaks, a terminal escape, text that turns around, emoji, bytes that are not UTF-8.
 [[nodiscard]] record::RunData hostile_run();
-/// A suite with an item of each kind: passed, failed, with hostile texts, refused before a run began, with a run that was
-/// deleted since, going on, waiting, skipped.
+/// A suite with an item of each kind: passed, failed, with hostile texts, refused before a run began, with a run that
+/// was deleted since, going on, waiting, skipped.
 [[nodiscard]] record::SuiteData mixed_suite();
 /// The runs of its first three items.
 [[nodiscard]] std::vector<record::RunData> runs_of_mixed_suite();
