@@ -118,6 +118,7 @@ public:
         case FaultKind::kPause: wanted_.stopped = true; return {};
         case FaultKind::kKill: wanted_.killed = true; return {};
         case FaultKind::kCpu: lower(wanted_.cpu, fault.cpu); return {};
+        case FaultKind::kPortSpeed: lower(wanted_.port_speed, fault.rate); return {};
         case FaultKind::kDiskFull: lower(wanted_.disk_leave, fault.leave); return {};
         }
         return {};

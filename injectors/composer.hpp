@@ -10,6 +10,7 @@
 //   mtu             the smallest
 //   link_down       wins over everything in effect; what lies underneath stays and acts again once the link is up
 //   reroute         one at a time on a NIC: a second is refused
+//   port_speed      the lowest
 //   pause, kill     any; cpu: the smallest part; disk_full: the least room
 #pragma once
 
@@ -45,6 +46,7 @@ struct WantedState {
     bool killed = false;
     std::optional<Millionths> cpu;
     std::optional<ByteCount> disk_leave;
+    std::optional<BitRate> port_speed; ///< of the link itself
     bool operator==(const WantedState&) const = default;
 };
 

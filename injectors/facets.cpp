@@ -14,6 +14,7 @@ const Facet& facet(FacetKind kind) {
     case FacetKind::kStop: return stop_facet();
     case FacetKind::kKill: return kill_facet();
     case FacetKind::kDisk: return disk_facet();
+    case FacetKind::kPortSpeed: return port_speed_facet();
     }
     return link_facet();
 }
@@ -52,6 +53,7 @@ std::vector<FacetKind> facets_of(const FaultRequest& request) {
     case FaultKind::kPause: return {FacetKind::kStop};
     case FaultKind::kKill: return {FacetKind::kKill};
     case FaultKind::kDiskFull: return {FacetKind::kDisk};
+    case FaultKind::kPortSpeed: return {FacetKind::kPortSpeed};
     }
     return kinds;
 }
@@ -65,7 +67,8 @@ std::string_view realism_of(FaultKind kind) {
     case FaultKind::kDuplicate:
     case FaultKind::kReorder:
     case FaultKind::kBlackhole:
-    case FaultKind::kPartition: return "port";
+    case FaultKind::kPartition:
+    case FaultKind::kPortSpeed: return "port";
     case FaultKind::kLinkDown:
     case FaultKind::kMtu:
     case FaultKind::kReroute: return "driver";
@@ -79,7 +82,8 @@ std::string_view realism_of(FaultKind kind) {
 
 std::string_view data_path_of(FaultKind kind) {
     switch (target_kind(kind)) {
-    case TargetKind::kNic: return "kernel TCP";
+    case TargetKind::kNic:
+        return kind == FaultKind::kPortSpeed ? "all traffic of the port, RoCE included" : "kernel TCP";
     case TargetKind::kProcess: return "every path of the process";
     case TargetKind::kFolder: return "none";
     }

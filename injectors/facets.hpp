@@ -15,5 +15,6 @@ namespace railbreak::injectors {
 [[nodiscard]] const Facet& stop_facet();
 [[nodiscard]] const Facet& kill_facet();
 [[nodiscard]] const Facet& disk_facet();
+[[nodiscard]] const Facet& port_speed_facet();
 
 } // namespace railbreak::injectors

@@ -23,6 +23,7 @@ std::string_view to_string(FaultKind kind) {
     case FaultKind::kKill: return "kill";
     case FaultKind::kCpu: return "cpu";
     case FaultKind::kDiskFull: return "disk_full";
+    case FaultKind::kPortSpeed: return "port_speed";
     }
     return "?";
 }
@@ -39,7 +40,8 @@ TargetKind target_kind(FaultKind kind) {
     case FaultKind::kBlackhole:
     case FaultKind::kPartition:
     case FaultKind::kMtu:
-    case FaultKind::kReroute: return TargetKind::kNic;
+    case FaultKind::kReroute:
+    case FaultKind::kPortSpeed: return TargetKind::kNic;
     case FaultKind::kPause:
     case FaultKind::kKill:
     case FaultKind::kCpu: return TargetKind::kProcess;
@@ -69,6 +71,7 @@ std::string_view to_string(FacetKind kind) {
     case FacetKind::kStop: return "stop";
     case FacetKind::kKill: return "kill";
     case FacetKind::kDisk: return "disk";
+    case FacetKind::kPortSpeed: return "port_speed";
     }
     return "?";
 }

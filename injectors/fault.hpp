@@ -32,13 +32,15 @@ enum class FaultKind : std::uint8_t {
     kKill,      ///< a process is killed; there is no undo
     kCpu,       ///< a process gets a part of one CPU's time
     kDiskFull,  ///< a file system has no room left
+    kPortSpeed, ///< the NIC's port runs at one of its lower speeds: a cap by link modes
 };
 /// Every FaultKind.
 inline constexpr std::array kFaultKinds{
-    FaultKind::kCap,       FaultKind::kLinkDown, FaultKind::kDelay,     FaultKind::kLoss,      FaultKind::kCorrupt,
-    FaultKind::kDuplicate, FaultKind::kReorder,  FaultKind::kBlackhole, FaultKind::kPartition, FaultKind::kMtu,
-    FaultKind::kReroute,   FaultKind::kPause,    FaultKind::kKill,      FaultKind::kCpu,       FaultKind::kDiskFull};
-/// "cap", "link_down", "delay", ... "disk_full".
+    FaultKind::kCap,       FaultKind::kLinkDown,  FaultKind::kDelay,    FaultKind::kLoss,
+    FaultKind::kCorrupt,   FaultKind::kDuplicate, FaultKind::kReorder,  FaultKind::kBlackhole,
+    FaultKind::kPartition, FaultKind::kMtu,       FaultKind::kReroute,  FaultKind::kPause,
+    FaultKind::kKill,      FaultKind::kCpu,       FaultKind::kDiskFull, FaultKind::kPortSpeed};
+/// "cap", "link_down", "delay", ... "disk_full", "port_speed".
 [[nodiscard]] std::string_view to_string(FaultKind kind);
 
 /// What kind of thing a fault acts on.
@@ -87,7 +89,7 @@ struct FaultRequest {
     std::string nic; ///< NIC faults: interface name in the agent's network namespace
     /// kCap, the packet faults, kBlackhole and kPartition
     Direction direction = Direction::kBoth;
-    BitRate rate;                   ///< kCap: line rate, at least 8 kbit/s
+    BitRate rate;                   ///< kCap: line rate, at least 8 kbit/s; kPortSpeed: one that the port has
     PacketTreatment packets;        ///< kDelay, kLoss, kCorrupt, kDuplicate, kReorder
     std::vector<std::string> peers; ///< kPartition: IPv4 or IPv6 addresses of the peers, at least one
     std::uint32_t mtu_bytes = 0;    ///< kMtu
@@ -160,11 +162,13 @@ enum class FacetKind : std::uint8_t {
     kStop,        ///< freezer or SIGSTOP
     kKill,        ///< SIGKILL
     kDisk,        ///< ballast file
+    kPortSpeed,   ///< modes that the port offers its partner
 };
 /// Every FacetKind, in order of application.
-inline constexpr std::array kFacetKinds{
-    FacetKind::kSendRate, FacetKind::kReceive, FacetKind::kSendPackets, FacetKind::kDrops, FacetKind::kReroute,
-    FacetKind::kLink,     FacetKind::kCpu,     FacetKind::kStop,        FacetKind::kKill,  FacetKind::kDisk};
+inline constexpr std::array kFacetKinds{FacetKind::kSendRate, FacetKind::kReceive,  FacetKind::kSendPackets,
+                                        FacetKind::kDrops,    FacetKind::kReroute,  FacetKind::kLink,
+                                        FacetKind::kCpu,      FacetKind::kStop,     FacetKind::kKill,
+                                        FacetKind::kDisk,     FacetKind::kPortSpeed};
 /// "send_rate", "receive", ...
 [[nodiscard]] std::string_view to_string(FacetKind kind);
 

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "injectors/fault.hpp"
+#include "injectors/hardware/link_modes.hpp"
 #include "injectors/kernel_features.hpp"
 #include "injectors/packet_program.hpp"
 #include "injectors/traffic_control.hpp"
@@ -120,6 +121,8 @@ public:
     [[nodiscard]] virtual Result<std::vector<AddressRecord>> addresses() = 0;
     /// Interfaces over which what is sent to an address leaves, all hops of the route; empty when no route leads there.
     [[nodiscard]] virtual Result<std::vector<std::int32_t>> route_devices(const std::string& address) = 0;
+    /// The modes that a port can do and offers its partner. kRefused when its driver tells none.
+    [[nodiscard]] virtual Result<hardware::LinkModes> link_modes(std::int32_t ifindex) = 0;
     /// Waits for the next change of any link, address or route in the namespace since the last call. False when the
     /// deadline passed first. Wakes more often than needed; look again after each.
     [[nodiscard]] virtual Result<bool> wait_event(Deadline deadline) = 0;
@@ -162,6 +165,9 @@ public:
     /// Sets the IFF_* bits in `mask` to those in `flags`.
     [[nodiscard]] virtual Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask,
                                                       std::uint32_t flags) = 0;
+    /// Switches auto-negotiation on and offers exactly these modes, by ETHTOOL_LINK_MODE_*_BIT. The link trains anew.
+    [[nodiscard]] virtual Result<void> set_advertised_modes(std::int32_t ifindex,
+                                                            const std::vector<std::uint32_t>& modes) = 0;
     /// Creates an ifb device that is up and carries the alias. Its existence is EEXIST.
     [[nodiscard]] virtual Result<void> make_ifb(std::string_view name, std::string_view alias) = 0;
     [[nodiscard]] virtual Result<void> remove_link(std::int32_t ifindex) = 0;

@@ -1,5 +1,6 @@
 #include "injectors/real_host_ops.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -81,6 +82,19 @@ public:
     Result<std::vector<AddressRecord>> addresses() override { return list_addresses(channel_); }
     Result<std::vector<std::int32_t>> route_devices(const std::string& address) override {
         return list_route_devices(channel_, address);
+    }
+    Result<hardware::LinkModes> link_modes(std::int32_t ifindex) override {
+        return ask_ethtool(ifindex,
+                           [](NetlinkChannel& channel, const hardware::GenericFamily& ethtool, const std::string& nic) {
+                               return hardware::read_link_modes(channel, ethtool, nic);
+                           });
+    }
+    Result<void> set_advertised_modes(std::int32_t ifindex, const std::vector<std::uint32_t>& modes) override {
+        return ask_ethtool(
+            ifindex, [&](NetlinkChannel& channel, const hardware::GenericFamily& ethtool, const std::string& nic) {
+                auto message = hardware::link_modes_set_request(ethtool, nic, {true, modes, {}, {}});
+                return channel.request(message, fmt::format("set the link modes of {}", nic));
+            });
     }
     Result<std::vector<std::string>> rules() override { return list_rules(channel_); }
     Result<std::vector<std::string>> nft_list(std::string_view request) override {
@@ -224,6 +238,26 @@ public:
     Result<void> remove_file(const std::string& path) override { return host_files::remove_file(path); }
 
 private:
+    /// Speaks to ethtool about an interface, over a socket of its own: it is seldom needed.
+    template <class Action>
+    std::invoke_result_t<Action, NetlinkChannel&, const hardware::GenericFamily&, const std::string&>
+    ask_ethtool(std::int32_t ifindex, Action action) {
+        auto channel = NetlinkChannel::open_in(netns_fd_.get(), NETLINK_GENERIC);
+        if (!channel) {
+            return tl::unexpected(channel.error());
+        }
+        const auto ethtool = hardware::find_family(*channel, "ethtool");
+        const auto links = list_links(channel_);
+        if (!ethtool || !links) {
+            return tl::unexpected(ethtool ? links.error() : ethtool.error());
+        }
+        const auto link =
+            std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.ifindex == ifindex; });
+        return link == links->end()
+                   ? fail_errno(ErrorKind::kHarness, fmt::format("look at the modes of interface {}", ifindex), ENODEV)
+                   : action(*channel, *ethtool, link->name);
+    }
+
     /// Does it where the path means what is asked for: settings of the network belong to the namespace of whoever
     /// looks.
     template <class Action> std::invoke_result_t<Action> where_seen(const std::string& path, Action action) {

@@ -34,6 +34,7 @@ public:
     Result<std::vector<std::int32_t>> route_devices(const std::string& address) override {
         return inner_.route_devices(address);
     }
+    Result<hardware::LinkModes> link_modes(std::int32_t ifindex) override { return inner_.link_modes(ifindex); }
     Result<bool> wait_event(Deadline deadline) override { return inner_.wait_event(deadline); }
     Result<void> may_change(std::int32_t ifindex) override { return inner_.may_change(ifindex); }
     Result<std::vector<std::string>> rules() override { return inner_.rules(); }
@@ -57,6 +58,9 @@ public:
 
     Result<void> set_link_flags(std::int32_t ifindex, std::uint32_t mask, std::uint32_t flags) override {
         return step("set_link_flags", [&] { return inner_.set_link_flags(ifindex, mask, flags); });
+    }
+    Result<void> set_advertised_modes(std::int32_t ifindex, const std::vector<std::uint32_t>& modes) override {
+        return step("set_advertised_modes", [&] { return inner_.set_advertised_modes(ifindex, modes); });
     }
     Result<void> make_ifb(std::string_view name, std::string_view alias) override {
         return step("make_ifb", [&] { return inner_.make_ifb(name, alias); });

@@ -41,7 +41,8 @@ FaultRequest example(FaultKind kind, const std::string& nic, const std::string& 
     case FaultKind::kPause:
     case FaultKind::kKill:
     case FaultKind::kCpu:
-    case FaultKind::kDiskFull: break;
+    case FaultKind::kDiskFull:
+    case FaultKind::kPortSpeed: break;
     }
     return request;
 }
@@ -85,6 +86,18 @@ std::string other_than(const std::vector<LinkRecord>& links, const std::string& 
     return found == links.end() ? std::string() : found->name;
 }
 
+/// The lowest speed that the port can do.
+BitRate slowest_of(HostOps& ops, const LinkRecord& link) {
+    BitRate slowest;
+    if (const auto modes = ops.link_modes(link.ifindex)) {
+        for (const hardware::LinkMode& mode : modes->modes) {
+            const BitRate speed = speed_of(mode);
+            slowest = speed != BitRate() && (slowest == BitRate() || speed < slowest) ? speed : slowest;
+        }
+    }
+    return slowest;
+}
+
 Result<FaultTarget> this_process(HostOps& ops) {
     const auto found = ops.process(getpid());
     if (!found || !*found) {
@@ -104,7 +117,10 @@ SurveyedNic survey_nic(HostOps& ops, const std::vector<LinkRecord>& links, const
         if (target_kind(kind) != TargetKind::kNic) {
             continue;
         }
-        const FaultRequest request = example(kind, link.name, other);
+        FaultRequest request = example(kind, link.name, other);
+        if (kind == FaultKind::kPortSpeed) {
+            request.rate = slowest_of(ops, link);
+        }
         if (kind == FaultKind::kReroute && other.empty()) {
             nic.kinds.push_back({.kind = kind, .reason = "no other NIC with carrier could take over"});
             continue;
@@ -171,6 +187,8 @@ std::string_view proof_of(FaultKind kind) {
     case FaultKind::kKill: return "the process is gone";
     case FaultKind::kCpu: return "read back; CPU time that the process got";
     case FaultKind::kDiskFull: return "room read back; a write fails";
+    case FaultKind::kPortSpeed:
+        return "modes read back; its whole course on an emulated e1000e, whose speed is pretended";
     }
     return "";
 }

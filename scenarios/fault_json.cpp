@@ -70,6 +70,10 @@ FaultStrength strength_from(const json& object, FaultKind kind, const ClusterSpe
             integer(object, "leave_bytes", 0, static_cast<std::int64_t>(kMaxVector.bytes()))));
         break;
     case FaultKind::kCap:
+        if (object.contains("mechanism")) {
+            result.mechanism = word(object, "mechanism", kCapMechanisms);
+        }
+        break;
     case FaultKind::kLinkDown:
     case FaultKind::kFlap:
     case FaultKind::kBlackhole:
@@ -98,7 +102,9 @@ json strength_to_json(const PlannedFault& fault) {
     case FaultKind::kCpu: return {{"cpu_millionths", strength.cpu}};
     case FaultKind::kLate: return {{"late_ns", strength.late.count()}};
     case FaultKind::kDiskFull: return {{"leave_bytes", strength.leave.bytes()}};
-    case FaultKind::kCap:
+    case FaultKind::kCap: // the usual mechanism is not written: plans of before keep their hashes
+        return strength.mechanism == CapMechanism::kTrafficControl ? json::object()
+                                                                   : json{{"mechanism", to_string(strength.mechanism)}};
     case FaultKind::kLinkDown:
     case FaultKind::kFlap:
     case FaultKind::kBlackhole:

@@ -8,11 +8,11 @@ namespace {
 
 constexpr bool kRequired = true;
 
-constexpr std::array<std::string_view, 17> kParticular{
+constexpr std::array<std::string_view, 18> kParticular{
     "direction",   "rate",   "fraction", "period", "duty", "down",  "count", "jitter", "delay",
-    "probability", "bursts", "peers",    "mtu",    "via",  "share", "by",    "leave"};
+    "probability", "bursts", "peers",    "mtu",    "via",  "share", "by",    "leave",  "mechanism"};
 
-constexpr std::array kCap{KeySpec{"direction"}, KeySpec{"rate"}, KeySpec{"fraction"}};
+constexpr std::array kCap{KeySpec{"direction"}, KeySpec{"rate"}, KeySpec{"fraction"}, KeySpec{"mechanism"}};
 constexpr std::array kFlap{KeySpec{"period", kRequired}, KeySpec{"duty"}, KeySpec{"down"}, KeySpec{"count", kRequired},
                            KeySpec{"jitter"}};
 constexpr std::array kDelay{KeySpec{"direction"}, KeySpec{"delay", kRequired}, KeySpec{"jitter"}};

@@ -87,6 +87,14 @@ std::string_view to_string(Direction direction) {
     return "unknown";
 }
 
+std::string_view to_string(CapMechanism mechanism) {
+    switch (mechanism) {
+    case CapMechanism::kTrafficControl: return "tc";
+    case CapMechanism::kLinkModes: return "link_modes";
+    }
+    return "unknown";
+}
+
 bool share_a_side(Direction a, Direction b) {
     return a == b || a == Direction::kBoth || b == Direction::kBoth;
 }

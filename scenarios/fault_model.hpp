@@ -56,6 +56,16 @@ inline constexpr std::array kDirections{Direction::kSend, Direction::kReceive, D
 /// Whether both act on a common side.
 [[nodiscard]] bool share_a_side(Direction a, Direction b);
 
+/// How a cap is made.
+enum class CapMechanism : std::uint8_t {
+    kTrafficControl, ///< the kernel's queues; acts on kernel traffic
+    kLinkModes,      ///< the port trains at a lower speed; acts on all traffic, and needs a NIC that can
+};
+/// Every CapMechanism.
+inline constexpr std::array kCapMechanisms{CapMechanism::kTrafficControl, CapMechanism::kLinkModes};
+/// "tc", "link_modes".
+[[nodiscard]] std::string_view to_string(CapMechanism mechanism);
+
 /// Probabilities and shares are whole millionths, so that the same plan is the same bytes everywhere.
 using Millionths = std::uint32_t;
 inline constexpr Millionths kMillion = 1'000'000;
@@ -71,6 +81,7 @@ struct LossBursts {
 
 /// How strong a fault is. Which members count is told by the kind; the others keep their defaults.
 struct FaultStrength {
+    CapMechanism mechanism = CapMechanism::kTrafficControl; ///< kCap
     Millionths probability = 0;       ///< kLoss (unless in bursts), kCorrupt, kDuplicate, kReorder: of each packet
     std::optional<LossBursts> bursts; ///< kLoss
     Nanoseconds delay{0};             ///< kDelay, kReorder

@@ -123,6 +123,8 @@ private:
     void read_rates(const Field& map, FaultSpec& fault) {
         with(map, "direction", [&](const Field& field) { store_choice(field, kDirections, fault.direction); });
         with(map, "rate", [&](const Field& field) { fault.rate = fields_.rate(field, kMinRate, kMaxRate); });
+        with(map, "mechanism",
+             [&](const Field& field) { store_choice(field, kCapMechanisms, fault.strength.mechanism); });
         with(map, "fraction", [&](const Field& field) { fault.fraction = fields_.fraction(field); });
     }
 

@@ -94,6 +94,7 @@ private:
     }
 
     void check_cap(const FaultSpec& fault, const std::string& path) {
+        check_mechanism(fault, path);
         if (fault.rate.has_value() == fault.fraction.has_value()) {
             report(path, fault.rate ? "a cap has both rate and fraction" : "a cap needs rate or fraction",
                    "write one of \"rate: 250Mbit/s\" and \"fraction: 1/2\"");
@@ -110,6 +111,15 @@ private:
                 path + ".fraction",
                 fmt::format("{} of {} is below the lowest rate", text_of(path + ".fraction"), to_string(cluster_.rate)),
                 fmt::format("allowed: at least {} remain", to_string(kMinRate)));
+        }
+    }
+
+    /// A port has one speed for both sides.
+    void check_mechanism(const FaultSpec& fault, const std::string& path) {
+        if (fault.strength.mechanism == CapMechanism::kLinkModes && fault.direction != Direction::kBoth) {
+            report(path + ".direction",
+                   fmt::format("link modes cannot slow the side \"{}\" alone", to_string(fault.direction)),
+                   "allowed with \"mechanism: link_modes\": both");
         }
     }
 

@@ -40,8 +40,9 @@ std::string strength_of(const FaultSpec& fault, BitRate line_rate) {
     const std::string_view direction = to_string(fault.direction);
     switch (fault.kind) {
     case FaultKind::kCap:
-        return fmt::format("{} at {}{}", direction, to_string(rate_of(fault, line_rate)),
-                           fault.fraction ? fmt::format(" ({} of the line rate)", fault.fraction->str()) : "");
+        return fmt::format("{} at {}{}{}", direction, to_string(rate_of(fault, line_rate)),
+                           fault.fraction ? fmt::format(" ({} of the line rate)", fault.fraction->str()) : "",
+                           strength.mechanism == CapMechanism::kLinkModes ? " by link modes" : "");
     case FaultKind::kFlap:
         return fmt::format("{} times {} of {}{}", fault.flap->count, railbreak::to_string(fault.flap->down),
                            railbreak::to_string(fault.flap->period),

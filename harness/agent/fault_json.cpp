@@ -117,6 +117,7 @@ void take_kind(Members& order, const Json& json, FaultRequest& request) {
         order.take_direction(request.direction);
         order.take<std::vector<std::string>>("peer_addresses", request.peers);
         break;
+    case FaultKind::kPortSpeed: order.take_rate("rate_bits_per_s", request.rate); break;
     case FaultKind::kMtu: order.take<std::uint32_t>("mtu_bytes", request.mtu_bytes); break;
     case FaultKind::kReroute: order.take<std::string>("via_nic", request.via_nic); break;
     case FaultKind::kCpu: order.take<std::uint32_t>("cpu_millionths", request.cpu); break;
@@ -144,7 +145,8 @@ Result<FaultRequest> fault_request_from_json(const Json& json) {
         return fail(ErrorKind::kHarness, fmt::format("this agent knows no fault kind \"{}\"", kind_name));
     }
     if (kind) {
-        request.kind = *kind;
+        const bool by_modes = *kind == FaultKind::kCap && json.value("mechanism", "") == "link_modes";
+        request.kind = by_modes ? FaultKind::kPortSpeed : *kind;
         switch (target_kind(*kind)) {
         case TargetKind::kNic: order.take<std::string>("nic", request.nic); break;
         case TargetKind::kProcess: order.take<std::int32_t>("pid", request.pid); break;

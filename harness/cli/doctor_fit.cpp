@@ -9,39 +9,50 @@ namespace {
 using controller::HostAnswer;
 using injectors::SurveyedKind;
 using scenarios::FaultKind;
+using scenarios::FaultSpec;
 
-/// What the injectors call the kind; a flapping link is a link that is taken down several times.
-std::string_view injected_as(FaultKind kind) {
-    return to_string(kind == FaultKind::kFlap ? FaultKind::kLinkDown : kind);
+bool is_port_speed(const FaultSpec& fault) {
+    return fault.kind == FaultKind::kCap && fault.strength.mechanism == scenarios::CapMechanism::kLinkModes;
 }
 
-void add_target(HostFit& fit, FaultKind kind, const std::string& target, const std::vector<SurveyedKind>& kinds) {
+std::string name_of(const FaultSpec& fault) {
+    return is_port_speed(fault) ? "cap by link_modes" : std::string(to_string(fault.kind));
+}
+
+/// What the injectors call the kind; a flapping link is a link that is taken down several times.
+std::string_view injected_as(const FaultSpec& fault) {
+    return is_port_speed(fault) ? to_string(injectors::FaultKind::kPortSpeed)
+                                : to_string(fault.kind == FaultKind::kFlap ? FaultKind::kLinkDown : fault.kind);
+}
+
+void add_target(HostFit& fit, const FaultSpec& fault, const std::string& target,
+                const std::vector<SurveyedKind>& kinds) {
     const auto found = std::ranges::find_if(
-        kinds, [&](const SurveyedKind& each) { return injectors::to_string(each.kind) == injected_as(kind); });
+        kinds, [&](const SurveyedKind& each) { return injectors::to_string(each.kind) == injected_as(fault); });
     fit.targets.push_back(found == kinds.end() ? TargetFit{target, "", "the host does not know this kind of fault"}
                                                : TargetFit{target, found->mechanism, found->reason});
 }
 
-HostFit fit_host(FaultKind kind, const HostAnswer& answer) {
+HostFit fit_host(const FaultSpec& fault, const HostAnswer& answer) {
     const injectors::Survey& survey = answer.survey->survey;
     HostFit fit{answer.name, {}};
-    switch (target_kind(kind)) {
+    switch (target_kind(fault.kind)) {
     case scenarios::TargetKind::kNic:
         for (const injectors::SurveyedNic& nic : survey.nics) {
-            add_target(fit, kind, nic.link.name, nic.kinds);
+            add_target(fit, fault, nic.link.name, nic.kinds);
         }
         if (survey.nics.empty()) {
             fit.targets.push_back({"any NIC", "", "the host has no NIC but loopback"});
         }
         break;
     case scenarios::TargetKind::kRank:
-        if (kind == FaultKind::kLate) { // what a rank does to itself needs no injector
+        if (fault.kind == FaultKind::kLate) { // what a rank does to itself needs no injector
             fit.targets.push_back({"a rank", "the rank waits on a timer before it begins", ""});
         } else {
-            add_target(fit, kind, "a rank", survey.processes);
+            add_target(fit, fault, "a rank", survey.processes);
         }
         break;
-    case scenarios::TargetKind::kRecorder: add_target(fit, kind, "the folder", survey.folders); break;
+    case scenarios::TargetKind::kRecorder: add_target(fit, fault, "the folder", survey.folders); break;
     }
     return fit;
 }
@@ -62,15 +73,15 @@ bool ScenarioFit::possible() const {
 
 ScenarioFit fit_scenario(const scenarios::Scenario& scenario, const std::vector<HostAnswer>& answers) {
     ScenarioFit fit{scenario.name, {}};
-    for (const scenarios::FaultSpec& fault : scenario.faults) {
-        const std::string name(to_string(fault.kind));
+    for (const FaultSpec& fault : scenario.faults) {
+        const std::string name = name_of(fault);
         if (std::ranges::find(fit.kinds, name, &KindFit::kind) != fit.kinds.end()) {
             continue;
         }
         KindFit& kind = fit.kinds.emplace_back(KindFit{name, {}});
         for (const HostAnswer& answer : answers) {
             if (answer.survey) {
-                kind.hosts.push_back(fit_host(fault.kind, answer));
+                kind.hosts.push_back(fit_host(fault, answer));
             }
         }
     }

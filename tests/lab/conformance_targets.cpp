@@ -112,6 +112,9 @@ std::vector<FaultForm> all_fault_forms() {
     FaultForm reroute = on_nic("reroute", FaultKind::kReroute, Direction::kBoth);
     reroute.request.via_nic = "nic1";
     forms.push_back(reroute);
+    FaultForm speed = on_nic("port_speed", FaultKind::kPortSpeed, Direction::kBoth);
+    speed.request.rate = BitRate::bits_per_s(100'000'000);
+    forms.push_back(speed);
     forms.push_back({"pause", {.id = 1, .kind = FaultKind::kPause}});
     forms.push_back({"kill", {.id = 1, .kind = FaultKind::kKill}});
     forms.push_back({"cpu", {.id = 1, .kind = FaultKind::kCpu, .cpu = 200'000}});

@@ -48,6 +48,15 @@ TEST_F(DryRun, TellsChangesAndUndoHostByHostAndRecordsNothing) {
     EXPECT_TRUE(wait_until_none(home(), std::chrono::seconds(10)).empty());
 }
 
+TEST_F(DryRun, ALabsNicHasNoSecondSpeed) {
+    const Finished asked = run_railbreak(
+        home(), {"run", "--dry-run",
+                 scenario("  - {name: half, kind: cap, target: {host: 1}, rate: 100Mbit/s, mechanism: link_modes, "
+                          "during: degraded}\n")});
+    EXPECT_EQ(asked.status.code, 3) << asked.err;
+    EXPECT_THAT(asked.out, HasSubstr("rail0 cannot change its speed: it is no hardware (veth)"));
+}
+
 TEST_F(DryRun, IsJsonOnDemand) {
     const Finished asked = run_railbreak(
         home(), {"--json", "run", "--dry-run",

@@ -54,6 +54,10 @@ TEST(FaultOrder, CapsAndLinksNameTheirInterface) {
     EXPECT_EQ(request_of(cap).rate, cap.rate);
     EXPECT_EQ(request_of(cap).nic, "rail1");
     EXPECT_EQ(request_of(cap).direction, injectors::Direction::kReceive);
+    cap.strength.mechanism = scenarios::CapMechanism::kLinkModes;
+    EXPECT_EQ(request_of(cap).kind, injectors::FaultKind::kPortSpeed);
+    EXPECT_EQ(request_of(cap).rate, cap.rate);
+    EXPECT_EQ(order_of(cap).at("kind"), "cap"); // site policies know the kinds of scenarios
     EXPECT_EQ(request_of(fault(FaultKind::kLinkDown)).nic, "rail1");
     EXPECT_EQ(request_of(fault(FaultKind::kBlackhole)).direction, injectors::Direction::kReceive);
 }

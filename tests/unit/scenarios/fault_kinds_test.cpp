@@ -50,6 +50,20 @@ TEST(FaultKinds, AllStandInTheExample) {
     EXPECT_EQ(kinds, std::set<FaultKind>(kFaultKinds.begin(), kFaultKinds.end()));
 }
 
+TEST(FaultKinds, ACapHasAMechanismThatOnlyStandsInThePlanWhenItIsNotTheUsualOne) {
+    const auto cap = [](std::string_view more) {
+        return with_faults(fmt::format("- {{name: cap, kind: cap, target: {{host: 0}}, {}during: degraded}}\n", more));
+    };
+    const Plan plan = plan_of(cap("rate: 100Mbit/s, mechanism: link_modes, "));
+    EXPECT_EQ(fault_of(plan, "cap").strength.mechanism, CapMechanism::kLinkModes);
+    EXPECT_THAT(plan.canonical_json, HasSubstr(R"("mechanism":"link_modes")"));
+    EXPECT_EQ(plan_from_json(plan.canonical_json).value().faults.at(0).strength.mechanism, CapMechanism::kLinkModes);
+    EXPECT_EQ(plan_of(cap("rate: 100Mbit/s, mechanism: tc, ")).hash, plan_of(cap("rate: 100Mbit/s, ")).hash);
+    EXPECT_THAT(errors_of(load(cap("rate: 100Mbit/s, direction: send, mechanism: link_modes, "))),
+                HasSubstr("link modes cannot slow the side \"send\" alone"));
+    EXPECT_THAT(errors_of(load(cap("rate: 100Mbit/s, mechanism: magic, "))), HasSubstr("magic"));
+}
+
 TEST(FaultKinds, PacketFaultsAreRead) {
     const Plan plan = plan_of(with_faults(kEveryKind));
     const PlannedFault& delay = fault_of(plan, "delay");

@@ -1,0 +1,240 @@
+// A NIC's port runs at one of its lower speeds: of the modes that it offers its partner only those of that speed are
+// left (hardware/link_modes.hpp), and the link trains anew. All traffic of the port is slower, RoCE included. What lies
+// on the interface stays: only the carrier goes and comes back.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <net/if.h>
+
+#include "injectors/facet_of.hpp"
+#include "injectors/facets.hpp"
+#include "injectors/link_state.hpp"
+#include "injectors/restore.hpp"
+#include "injectors/wire.hpp"
+
+namespace railbreak::injectors {
+
+namespace {
+
+using hardware::LinkMode;
+using hardware::LinkModes;
+
+/// Training takes seconds.
+constexpr auto kTraining = std::chrono::seconds(10);
+constexpr std::uint32_t kMostModes = 1024; ///< more bits than the kernel has
+
+struct Former {
+    LinkModes modes;
+    bool running = false; ///< the port had carrier
+};
+
+tl::unexpected<Error> refuse(const DeviceIdentity& device, std::string_view why) {
+    return fail(Error(ErrorKind::kRefused, fmt::format("{} cannot change its speed: {}", device.name, why))
+                    .with("nic", device.name));
+}
+
+std::set<BitRate> speeds_of(const LinkModes& modes) {
+    std::set<BitRate> speeds;
+    for (const LinkMode& mode : modes.modes) {
+        speeds.insert(speed_of(mode));
+    }
+    speeds.erase(BitRate()); // bits that are no speed
+    return speeds;
+}
+
+/// The highest speed that is offered to the partner.
+BitRate offered(const LinkModes& modes) {
+    BitRate highest;
+    for (const LinkMode& mode : modes.modes) {
+        highest = mode.advertised ? std::max(highest, speed_of(mode)) : highest;
+    }
+    return highest;
+}
+
+bool same_offer(const LinkModes& a, const LinkModes& b) {
+    return a.autonegotiation == b.autonegotiation && advertised(a) == advertised(b);
+}
+
+/// Offers these modes unless it does already.
+Result<void> offer(HostOps& ops, const DeviceIdentity& device, const std::vector<std::uint32_t>& modes) {
+    const auto now = ops.link_modes(device.ifindex);
+    if (!now) {
+        return tl::unexpected(now.error());
+    }
+    return now->autonegotiation && advertised(*now) == modes ? Result<void>()
+                                                             : ops.set_advertised_modes(device.ifindex, modes);
+}
+
+/// Waits until the link runs at that speed. Gives the speed that it has at the end; nothing while it has none.
+Result<std::optional<BitRate>> trained(HostOps& ops, const DeviceIdentity& device, BitRate speed) {
+    for (const Deadline deadline = Deadline::after(kTraining);;) {
+        const auto now = ops.link_modes(device.ifindex);
+        if (!now || now->speed == speed || deadline.passed()) {
+            return now.map([](const LinkModes& modes) { return modes.speed; });
+        }
+        if (const auto event = ops.wait_event(deadline); !event) {
+            return tl::unexpected(event.error());
+        }
+    }
+}
+
+Result<bool> is_up(HostOps& ops, const DeviceIdentity& device) {
+    return find_device(ops, device).map([](const std::vector<LinkRecord>& found) {
+        return !found.empty() && (found.front().flags & IFF_UP) != 0;
+    });
+}
+
+class PortSpeed final : public FacetOf<Former> {
+public:
+    FacetKind kind() const override { return FacetKind::kPortSpeed; }
+
+protected:
+    bool concerned(const WantedState& wanted) const override { return wanted.port_speed.has_value(); }
+
+    Result<Former> look(HostOps& ops, const FacetContext& context, const FaultRequest& request) const override {
+        const DeviceIdentity& device = context.target.device;
+        const auto found = find_device(ops, device);
+        if (!found || found->empty()) {
+            return found ? fail(ErrorKind::kInput, fmt::format("the interface {} is gone", device.name))
+                         : tl::unexpected(found.error());
+        }
+        const LinkRecord& link = found->front();
+        if (!link.kind.empty()) {
+            return refuse(device, fmt::format("it is no hardware ({})", link.kind));
+        }
+        if ((link.flags & IFF_UP) == 0) {
+            return refuse(device, "it is down");
+        }
+        auto modes = ops.link_modes(device.ifindex);
+        if (!modes) {
+            return refuse(device, modes.error().message());
+        }
+        const std::set<BitRate> speeds = speeds_of(*modes);
+        if (speeds.size() < 2) {
+            return refuse(device, "its driver tells of no second speed");
+        }
+        if (auto narrowed = narrowed_to(*modes, request.rate); !narrowed) {
+            return tl::unexpected(std::move(narrowed.error()).with("nic", device.name));
+        }
+        if (request.rate >= offered(*modes)) {
+            return fail(Error(ErrorKind::kInput, fmt::format("{} offers no more than {} as it is", device.name,
+                                                             to_string(offered(*modes))))
+                            .with("nic", device.name));
+        }
+        return Former{std::move(*modes), (link.flags & IFF_RUNNING) != 0};
+    }
+
+    Result<void> make(HostOps& ops, const FacetContext& context, const Former& former,
+                      const WantedState& wanted) const override {
+        return narrowed_to(former.modes, *wanted.port_speed).and_then([&](const std::vector<std::uint32_t>& modes) {
+            return offer(ops, context.target.device, modes);
+        });
+    }
+
+    Result<void> undo(HostOps& ops, const FacetContext& context, const Former& former) const override {
+        return offer(ops, context.target.device, advertised(former.modes));
+    }
+
+    /// Where the port had no carrier, or is down by another fault, only the offer can be read back.
+    Result<Readback> read_back(HostOps& ops, const FacetContext& context, const Former& former,
+                               const WantedState& wanted) const override {
+        const DeviceIdentity& device = context.target.device;
+        const auto modes = ops.link_modes(device.ifindex);
+        const auto narrowed = narrowed_to(former.modes, *wanted.port_speed);
+        const auto up = is_up(ops, device);
+        if (!modes || !narrowed || !up) {
+            return tl::unexpected(!modes ? modes.error() : !narrowed ? narrowed.error() : up.error());
+        }
+        if (advertised(*modes) != *narrowed) {
+            return fail(ErrorKind::kHarness, fmt::format("{} does not offer the wanted modes", device.name));
+        }
+        Readback values{{"offered_rate_bits_per_s", std::to_string(offered(*modes).bits_per_s())}};
+        if (!*up || !former.running) {
+            return values;
+        }
+        const auto speed = trained(ops, device, *wanted.port_speed);
+        if (!speed) {
+            return tl::unexpected(speed.error());
+        }
+        if (*speed != *wanted.port_speed) {
+            return fail(ErrorKind::kHarness,
+                        fmt::format("{} offers {} alone, but the link {}", device.name, to_string(*wanted.port_speed),
+                                    *speed ? "runs at " + to_string(**speed) : std::string("does not come up")));
+        }
+        values.emplace_back("port_rate_bits_per_s", std::to_string((*speed)->bits_per_s()));
+        return values;
+    }
+
+    Result<Notes> verify_former(HostOps& ops, const FacetContext& context, const Former& former) const override {
+        const DeviceIdentity& device = context.target.device;
+        const auto modes = ops.link_modes(device.ifindex);
+        const auto up = is_up(ops, device);
+        if (!modes || !up) {
+            return tl::unexpected(modes ? up.error() : modes.error());
+        }
+        if (!same_offer(*modes, former.modes)) {
+            return fail(ErrorKind::kTeardown, fmt::format("{} does not offer the modes that it did", device.name));
+        }
+        if (!*up || !former.running) {
+            return Notes();
+        }
+        return wait_running(ops, device.ifindex, Deadline::after(kTraining))
+            .and_then([&](bool running) -> Result<Notes> {
+                return running ? Result<Notes>(Notes())
+                               : fail(ErrorKind::kTeardown, fmt::format("{} has no carrier again", device.name));
+            });
+    }
+
+    Steps steps(const FacetContext& context, const Former& former, const WantedState& wanted) const override {
+        const std::string& nic = context.target.device.name;
+        return {{fmt::format("{}: offers {} alone, of {} modes before; the link trains anew", nic,
+                             to_string(*wanted.port_speed), advertised(former.modes).size())},
+                {fmt::format("{}: the {} modes offered again; the link trains anew", nic,
+                             advertised(former.modes).size())}};
+    }
+
+    std::string words(const Former&) const override { return "link modes"; }
+
+    std::string encode(const Former& former) const override {
+        Encoder out;
+        out.put(static_cast<std::uint8_t>(former.running));
+        out.put(static_cast<std::uint8_t>(former.modes.autonegotiation));
+        out.put(static_cast<std::uint32_t>(former.modes.modes.size()));
+        for (const LinkMode& mode : former.modes.modes) {
+            out.put(mode.index);
+            out.put_string(mode.name);
+            out.put(static_cast<std::uint8_t>(mode.advertised));
+        }
+        return out.take();
+    }
+
+    Result<Former> decode(std::string_view bytes) const override {
+        Decoder in(bytes);
+        Former former;
+        former.running = in.get<std::uint8_t>() != 0;
+        former.modes.autonegotiation = in.get<std::uint8_t>() != 0;
+        const auto count = in.get<std::uint32_t>();
+        for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+            LinkMode mode;
+            mode.index = in.get<std::uint32_t>();
+            mode.name = in.get_string();
+            mode.advertised = in.get<std::uint8_t>() != 0;
+            former.modes.modes.push_back(std::move(mode));
+        }
+        if (!in.finished() || count > kMostModes) {
+            return fail(ErrorKind::kInput, "the former link modes are damaged");
+        }
+        return former;
+    }
+};
+
+} // namespace
+
+const Facet& port_speed_facet() {
+    static const PortSpeed facet;
+    return facet;
+}
+
+} // namespace railbreak::injectors
