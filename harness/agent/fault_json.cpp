@@ -145,7 +145,8 @@ Result<FaultRequest> fault_request_from_json(const Json& json) {
         return fail(ErrorKind::kHarness, fmt::format("this agent knows no fault kind \"{}\"", kind_name));
     }
     if (kind) {
-        const bool by_modes = *kind == FaultKind::kCap && json.value("mechanism", "") == "link_modes";
+        const bool by_modes =
+            *kind == FaultKind::kCap && field<std::string>(json, "mechanism").value_or("") == "link_modes";
         request.kind = by_modes ? FaultKind::kPortSpeed : *kind;
         switch (target_kind(*kind)) {
         case TargetKind::kNic: order.take<std::string>("nic", request.nic); break;

@@ -55,8 +55,10 @@ TEST(FaultOrder, CapsAndLinksNameTheirInterface) {
     EXPECT_EQ(request_of(cap).nic, "rail1");
     EXPECT_EQ(request_of(cap).direction, injectors::Direction::kReceive);
     cap.strength.mechanism = scenarios::CapMechanism::kLinkModes;
-    EXPECT_EQ(request_of(cap).kind, injectors::FaultKind::kPortSpeed);
-    EXPECT_EQ(request_of(cap).rate, cap.rate);
+    const auto by_modes = agent::fault_request_from_json(order_of(cap));
+    ASSERT_TRUE(by_modes.has_value()) << by_modes.error().to_line();
+    EXPECT_EQ(by_modes->kind, injectors::FaultKind::kPortSpeed);
+    EXPECT_EQ(by_modes->rate, cap.rate);
     EXPECT_EQ(order_of(cap).at("kind"), "cap"); // site policies know the kinds of scenarios
     EXPECT_EQ(request_of(fault(FaultKind::kLinkDown)).nic, "rail1");
     EXPECT_EQ(request_of(fault(FaultKind::kBlackhole)).direction, injectors::Direction::kReceive);

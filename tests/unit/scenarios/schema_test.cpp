@@ -101,6 +101,7 @@ TEST(Schema, HasTheWordsOfTheReader) {
     const json defs = json::parse(scenario_schema_json()).at("$defs");
     EXPECT_EQ(defs.at("fault").at("properties").at("kind").at("enum"), words(kFaultKinds));
     EXPECT_EQ(defs.at("fault").at("properties").at("direction").at("enum"), words(kDirections));
+    EXPECT_EQ(defs.at("fault").at("properties").at("mechanism").at("enum"), words(kCapMechanisms));
     EXPECT_EQ(defs.at("expectation").at("properties").at("metric").at("enum"), words(kMetrics));
     EXPECT_EQ(defs.at("expectation").at("properties").at("outcome").at("enum"), words(kOutcomes));
     json judged = words(kPhases);
