@@ -26,7 +26,7 @@ constexpr auto kTraining = std::chrono::seconds(10);
 constexpr std::uint32_t kMostModes = 1024; ///< more bits than the kernel has
 
 struct Former {
-    LinkModes modes;
+    LinkModes modes;      ///< without duplex and lanes: nothing sets them
     bool running = false; ///< the port had carrier
 };
 
@@ -68,8 +68,8 @@ Result<void> offer(HostOps& ops, const DeviceIdentity& device, const std::vector
 }
 
 /// Waits until the link runs at that speed. Gives the speed that it has at the end; nothing while it has none.
-Result<std::optional<BitRate>> trained(HostOps& ops, const DeviceIdentity& device, BitRate speed) {
-    for (const Deadline deadline = Deadline::after(kTraining);;) {
+Result<std::optional<BitRate>> trained(HostOps& ops, const DeviceIdentity& device, BitRate speed, Deadline deadline) {
+    for (;;) {
         const auto now = ops.link_modes(device.ifindex);
         if (!now || now->speed == speed || deadline.passed()) {
             return now.map([](const LinkModes& modes) { return modes.speed; });
@@ -83,6 +83,47 @@ Result<std::optional<BitRate>> trained(HostOps& ops, const DeviceIdentity& devic
 Result<bool> is_up(HostOps& ops, const DeviceIdentity& device) {
     return find_device(ops, device).map([](const std::vector<LinkRecord>& found) {
         return !found.empty() && (found.front().flags & IFF_UP) != 0;
+    });
+}
+
+/// kInput when the port has no such speed or offers no higher one anyway.
+Result<void> check_rate(const std::string& nic, const LinkModes& modes, BitRate rate) {
+    if (auto narrowed = narrowed_to(modes, rate); !narrowed) {
+        return tl::unexpected(std::move(narrowed.error()).with("nic", nic));
+    }
+    if (rate >= offered(modes)) {
+        return fail(
+            Error(ErrorKind::kInput, fmt::format("{} offers no more than {} as it is", nic, to_string(offered(modes))))
+                .with("nic", nic));
+    }
+    return {};
+}
+
+/// Whether a fault of this keeper has taken the link down.
+bool down_by_us(const FacetContext& context) {
+    return std::any_of(context.open_entries.begin(), context.open_entries.end(), [&](const JournalEntry* entry) {
+        return entry->request.kind == FaultKind::kLinkDown && same_target(entry->target, context.target);
+    });
+}
+
+/// Waits for the carrier, at the former speed if there is one. The speed is the partner's choice too, so another one is
+/// noted and no failure.
+Result<Notes> back_at_speed(HostOps& ops, const DeviceIdentity& device, const Former& former) {
+    const Deadline deadline = Deadline::after(kTraining);
+    Notes notes;
+    if (former.modes.speed) {
+        const auto speed = trained(ops, device, *former.modes.speed, deadline);
+        if (!speed) {
+            return tl::unexpected(speed.error());
+        }
+        if (*speed && *speed != former.modes.speed) {
+            notes.push_back(fmt::format("{} offers the modes that it did, but the link runs at {} and not at {}",
+                                        device.name, to_string(**speed), to_string(*former.modes.speed)));
+        }
+    }
+    return wait_running(ops, device.ifindex, deadline).and_then([&](bool running) -> Result<Notes> {
+        return running ? Result<Notes>(std::move(notes))
+                       : fail(ErrorKind::kTeardown, fmt::format("{} has no carrier again", device.name));
     });
 }
 
@@ -104,24 +145,18 @@ protected:
         if (!link.kind.empty()) {
             return refuse(device, fmt::format("it is no hardware ({})", link.kind));
         }
-        if ((link.flags & IFF_UP) == 0) {
+        if ((link.flags & IFF_UP) == 0 && !down_by_us(context)) {
             return refuse(device, "it is down");
         }
         auto modes = ops.link_modes(device.ifindex);
         if (!modes) {
             return refuse(device, modes.error().message());
         }
-        const std::set<BitRate> speeds = speeds_of(*modes);
-        if (speeds.size() < 2) {
+        if (speeds_of(*modes).size() < 2) {
             return refuse(device, "its driver tells of no second speed");
         }
-        if (auto narrowed = narrowed_to(*modes, request.rate); !narrowed) {
-            return tl::unexpected(std::move(narrowed.error()).with("nic", device.name));
-        }
-        if (request.rate >= offered(*modes)) {
-            return fail(Error(ErrorKind::kInput, fmt::format("{} offers no more than {} as it is", device.name,
-                                                             to_string(offered(*modes))))
-                            .with("nic", device.name));
+        if (auto fits = check_rate(device.name, *modes, request.rate); !fits) {
+            return tl::unexpected(std::move(fits.error()));
         }
         return Former{std::move(*modes), (link.flags & IFF_RUNNING) != 0};
     }
@@ -154,7 +189,7 @@ protected:
         if (!*up || !former.running) {
             return values;
         }
-        const auto speed = trained(ops, device, *wanted.port_speed);
+        const auto speed = trained(ops, device, *wanted.port_speed, Deadline::after(kTraining));
         if (!speed) {
             return tl::unexpected(speed.error());
         }
@@ -180,11 +215,11 @@ protected:
         if (!*up || !former.running) {
             return Notes();
         }
-        return wait_running(ops, device.ifindex, Deadline::after(kTraining))
-            .and_then([&](bool running) -> Result<Notes> {
-                return running ? Result<Notes>(Notes())
-                               : fail(ErrorKind::kTeardown, fmt::format("{} has no carrier again", device.name));
-            });
+        return back_at_speed(ops, device, former);
+    }
+
+    Result<void> may_join(const Former& former, const FaultRequest& request) const override {
+        return check_rate(request.nic, former.modes, request.rate);
     }
 
     Steps steps(const FacetContext& context, const Former& former, const WantedState& wanted) const override {
@@ -201,6 +236,7 @@ protected:
         Encoder out;
         out.put(static_cast<std::uint8_t>(former.running));
         out.put(static_cast<std::uint8_t>(former.modes.autonegotiation));
+        out.put(former.modes.speed.value_or(BitRate()).bits_per_s());
         out.put(static_cast<std::uint32_t>(former.modes.modes.size()));
         for (const LinkMode& mode : former.modes.modes) {
             out.put(mode.index);
@@ -215,6 +251,8 @@ protected:
         Former former;
         former.running = in.get<std::uint8_t>() != 0;
         former.modes.autonegotiation = in.get<std::uint8_t>() != 0;
+        const BitRate speed = BitRate::bits_per_s(in.get<std::uint64_t>());
+        former.modes.speed = speed == BitRate() ? std::nullopt : std::optional<BitRate>(speed);
         const auto count = in.get<std::uint32_t>();
         for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
             LinkMode mode;

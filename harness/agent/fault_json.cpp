@@ -145,9 +145,15 @@ Result<FaultRequest> fault_request_from_json(const Json& json) {
         return fail(ErrorKind::kHarness, fmt::format("this agent knows no fault kind \"{}\"", kind_name));
     }
     if (kind) {
-        const bool by_modes =
-            *kind == FaultKind::kCap && field<std::string>(json, "mechanism").value_or("") == "link_modes";
-        request.kind = by_modes ? FaultKind::kPortSpeed : *kind;
+        request.kind = *kind;
+        if (*kind == FaultKind::kCap && json.contains("mechanism")) {
+            std::string mechanism;
+            order.take<std::string>("mechanism", mechanism);
+            if (!order.error() && mechanism != "tc" && mechanism != "link_modes") {
+                return fail(ErrorKind::kHarness, fmt::format("this agent knows no mechanism \"{}\"", mechanism));
+            }
+            request.kind = mechanism == "link_modes" ? FaultKind::kPortSpeed : *kind;
+        }
         switch (target_kind(*kind)) {
         case TargetKind::kNic: order.take<std::string>("nic", request.nic); break;
         case TargetKind::kProcess: order.take<std::int32_t>("pid", request.pid); break;

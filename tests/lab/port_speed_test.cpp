@@ -151,19 +151,39 @@ TEST_F(PortSpeed, RefusesWhatThePortCannotOrDoesAlready) {
     EXPECT_TRUE(keeper.close().has_value());
 }
 
-TEST_F(PortSpeed, EndsWithALinkDownInAnyOrder) {
+TEST_F(PortSpeed, GoesWithALinkDownInAnyOrder) {
     const auto before = snapshot();
-    for (const std::int32_t first : {1, 2}) {
-        FaultKeeper keeper = open_keeper(*ops_, options());
-        ASSERT_TRUE(keeper.apply(slow(1)).has_value());
-        ASSERT_TRUE(keeper.apply({.id = 2, .kind = FaultKind::kLinkDown, .nic = "eth0"}).has_value());
-        for (const std::int32_t id : {first, 3 - first}) {
-            const auto reverted = keeper.revert(id);
-            EXPECT_TRUE(reverted.has_value()) << id << ": " << reverted.error().to_line();
+    const FaultRequest down{.id = 2, .kind = FaultKind::kLinkDown, .nic = "eth0"};
+    for (const std::int32_t applied : {1, 2}) {
+        for (const std::int32_t first : {1, 2}) {
+            FaultKeeper keeper = open_keeper(*ops_, options());
+            for (const std::int32_t id : {applied, 3 - applied}) {
+                const auto done = keeper.apply(id == 1 ? slow(1) : down);
+                ASSERT_TRUE(done.has_value()) << id << ": " << done.error().to_line();
+            }
+            for (const std::int32_t id : {first, 3 - first}) {
+                const auto reverted = keeper.revert(id);
+                EXPECT_TRUE(reverted.has_value()) << id << ": " << reverted.error().to_line();
+            }
+            expect_as_before(before, first);
+            EXPECT_TRUE(keeper.close().has_value());
         }
-        expect_as_before(before, first);
-        EXPECT_TRUE(keeper.close().has_value());
     }
+}
+
+TEST_F(PortSpeed, ASecondIsHeldToWhatThePortHas) {
+    const auto before = snapshot();
+    FaultKeeper keeper = open_keeper(*ops_, options());
+    ASSERT_TRUE(keeper.apply(slow(1)).has_value());
+    const auto odd = keeper.apply(slow(2, BitRate::bits_per_s(250'000'000)));
+    ASSERT_FALSE(odd.has_value());
+    EXPECT_THAT(odd.error().to_line(), HasSubstr("no link mode of 250 Mbit/s"));
+    ASSERT_TRUE(keeper.apply(slow(3)).has_value());
+    ASSERT_TRUE(keeper.revert(1).has_value());
+    EXPECT_NE(snapshot(), before); // the other still holds it
+    ASSERT_TRUE(keeper.revert(3).has_value());
+    expect_as_before(before, 0);
+    EXPECT_TRUE(keeper.close().has_value());
 }
 
 TEST_F(PortSpeed, ComesBackWhicheverStepFails) {

@@ -60,6 +60,9 @@ TEST(FaultOrder, CapsAndLinksNameTheirInterface) {
     EXPECT_EQ(by_modes->kind, injectors::FaultKind::kPortSpeed);
     EXPECT_EQ(by_modes->rate, cap.rate);
     EXPECT_EQ(order_of(cap).at("kind"), "cap"); // site policies know the kinds of scenarios
+    launch::Json strange = order_of(cap);
+    strange["mechanism"] = "magic"; // never made by traffic control instead
+    EXPECT_FALSE(agent::fault_request_from_json(strange).has_value());
     EXPECT_EQ(request_of(fault(FaultKind::kLinkDown)).nic, "rail1");
     EXPECT_EQ(request_of(fault(FaultKind::kBlackhole)).direction, injectors::Direction::kReceive);
 }
