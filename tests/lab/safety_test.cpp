@@ -1,8 +1,10 @@
 // Site policies, the emergency stop and the signals of an impatient user, by the command line as a user has it.
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -232,6 +234,81 @@ TEST_F(Safety, RecoverAllFindsNothingOnACleanHost) {
     EXPECT_EQ(report.at("complete"), true);
     EXPECT_TRUE(report.at("tagged_objects").empty());
     EXPECT_EQ(run_railbreak(home(), {"lab", "down", lab}).status.code, 0);
+}
+
+/// A machine in small, with processes, a network and state folders of its own: what root does there to all users and
+/// all processes, it does to this test's alone. A user runs a scenario in a lab without privileges, and everything of
+/// that user is killed in the middle of the fault. Prints what the user's state folder holds then, what it holds after
+/// root's recovery, and its report. While a guard is alive nobody looks for cgroups and files that carry railbreak's
+/// tags: those are not the test's alone, so something is called a guard.
+constexpr const char* kOtherUsersRun = R"(set -eu
+[ $$ = 1 ] # or "all processes" below were not this test's
+mount -t tmpfs none /run
+touch /run/program
+mount --bind "$1" /run/program
+cp /usr/bin/sleep /run/rb-guard
+mount -t tmpfs -o mode=1777 none /tmp
+mkdir -p /run/user/4242
+chown 4242:4242 /run/user/4242
+printf %s "$2" >/tmp/safe.yaml
+mkfifo -m 666 /tmp/errors
+unset RAILBREAK_STATE_DIR
+user="setpriv --reuid=4242 --regid=4242 --clear-groups"
+XDG_RUNTIME_DIR=/run/user/4242 RAILBREAK_DB=/tmp/runs.db $user /run/program run /tmp/safe.yaml >/dev/null 2>/tmp/errors &
+exec 3</tmp/errors
+sed '/ring degraded 1\//q' <&3 >/tmp/seen
+grep -q 'ring degraded 1/' /tmp/seen || { cat /tmp/seen >&2; exit 1; }
+$user sh -c 'kill -9 -1'
+state=/run/user/4242/railbreak
+for journal in "$state"/journal/*; do
+    flock "$journal" true # until its agent has really gone
+done
+/run/rb-guard 600 &
+until grep -q rb-guard "/proc/$!/comm"; do :; done
+ls $state/journal | tr '\n' ' '
+echo
+/run/program recover --all --json >/tmp/report
+ls $state/journal | tr '\n' ' '
+echo
+cat /tmp/report
+)";
+
+TEST_F(Safety, RootRecoversWhatAnotherUserHasLeft) {
+    if (::geteuid() != 0) {
+        GTEST_SKIP() << "only root works in other users' names";
+    }
+    Result<launch::Child> machine = launch::spawn(
+        {.argv = {"/usr/bin/timeout", "120", "/usr/bin/unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+                  "--mount-proc", "/bin/sh", "-c", kOtherUsersRun, "sh", RAILBREAK_BINARY, kScenario},
+         .inherit_stderr = true});
+    ASSERT_TRUE(machine.has_value()) << machine.error().to_line();
+    std::string out;
+    std::array<char, 4096> part{};
+    for (ssize_t size = 1; size > 0;) {
+        size = ::read(machine->stdout_fd.get(), part.data(), part.size());
+        out.append(part.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+    }
+    const std::optional<launch::ExitStatus> status = launch::wait_for(*machine, Deadline::after(kPatience));
+    ASSERT_TRUE(status.has_value());
+    ASSERT_EQ(status->code, 0) << out;
+    std::istringstream lines(out);
+    std::string before;
+    std::string after;
+    std::getline(lines, before);
+    std::getline(lines, after);
+    EXPECT_THAT(before, HasSubstr(".journal"));
+    EXPECT_EQ(after, "");
+    const nlohmann::json report = nlohmann::json::parse(lines, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << out;
+    EXPECT_EQ(report.at("complete"), true);
+    std::size_t undone = 0;
+    for (const nlohmann::json& folder : report.at("folders")) {
+        if (folder.at("user") == 4242) {
+            EXPECT_EQ(folder.at("folder"), "/run/user/4242/railbreak/journal");
+            undone += folder.at("faults").size();
+        }
+    }
+    EXPECT_EQ(undone, 1U) << out;
 }
 
 } // namespace
