@@ -254,7 +254,8 @@ printf %s "$2" >/tmp/safe.yaml
 mkfifo -m 666 /tmp/errors
 unset RAILBREAK_STATE_DIR
 user="setpriv --reuid=4242 --regid=4242 --clear-groups"
-XDG_RUNTIME_DIR=/run/user/4242 RAILBREAK_DB=/tmp/runs.db $user /run/program run /tmp/safe.yaml >/dev/null 2>/tmp/errors &
+export XDG_RUNTIME_DIR=/run/user/4242 RAILBREAK_DB=/tmp/runs.db
+$user /run/program run /tmp/safe.yaml >/dev/null 2>/tmp/errors &
 exec 3</tmp/errors
 sed '/ring degraded 1\//q' <&3 >/tmp/seen
 grep -q 'ring degraded 1/' /tmp/seen || { cat /tmp/seen >&2; exit 1; }
@@ -267,6 +268,7 @@ done
 until grep -q rb-guard "/proc/$!/comm"; do :; done
 ls $state/journal | tr '\n' ' '
 echo
+unset XDG_RUNTIME_DIR
 /run/program recover --all --json >/tmp/report
 ls $state/journal | tr '\n' ' '
 echo

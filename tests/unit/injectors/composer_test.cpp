@@ -40,7 +40,8 @@ template <> struct Arbitrary<railbreak::injectors::FaultRequest> {
                 case FaultKind::kPause:
                 case FaultKind::kKill:
                 case FaultKind::kCpu:
-                case FaultKind::kDiskFull: break;
+                case FaultKind::kDiskFull:
+                case FaultKind::kPortSpeed: break;
                 }
                 return fault;
             },
@@ -90,6 +91,18 @@ TEST(Composer, TakesTheLowerRateOfEachDirection) {
     EXPECT_EQ(wanted.send, mbit(200));
     EXPECT_EQ(wanted.receive, mbit(300));
     EXPECT_FALSE(wanted.down);
+}
+
+TEST(Composer, TakesTheLowerSpeedOfAPortAndLeavesCapsToThemselves) {
+    FaultRequest speed = of_kind(FaultKind::kPortSpeed);
+    speed.rate = mbit(1000);
+    FaultRequest slower = speed;
+    slower.rate = mbit(100);
+    const std::vector faults{cap(Direction::kSend, mbit(300)), speed, slower};
+    const WantedState wanted = compose(faults).value();
+    EXPECT_EQ(wanted.port_speed, mbit(100));
+    EXPECT_EQ(wanted.send, mbit(300));
+    EXPECT_FALSE(wanted.receive.has_value());
 }
 
 TEST(Composer, LeavesTheOtherDirectionAlone) {
@@ -180,7 +193,9 @@ TEST(Composer, OneMoreFaultNeverMakesTheTargetBetter) {
         const bool drops = !before->send_drops.any() || after->send_drops.any();
         const bool cpu = !before->cpu || *after->cpu <= *before->cpu;
         const bool mtu = !before->mtu_bytes || *after->mtu_bytes <= *before->mtu_bytes;
+        const bool speed = !before->port_speed || *after->port_speed <= *before->port_speed;
         RC_ASSERT(down);
+        RC_ASSERT(speed);
         RC_ASSERT(send);
         RC_ASSERT(receive);
         RC_ASSERT(drops);
