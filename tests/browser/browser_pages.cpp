@@ -2,9 +2,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <string>
 #include <string_view>
 
 #include "reports/html/run_page.hpp"
+#include "reports/html/suite_page.hpp"
 #include "tests/unit/reports/report_fixture.hpp"
 
 namespace {
@@ -24,9 +26,9 @@ railbreak::record::RunData named_by_an_enemy() {
     return data;
 }
 
-bool write(const std::filesystem::path& folder, std::string_view name, const railbreak::record::RunData& data) {
+bool write(const std::filesystem::path& folder, std::string_view name, const std::string& page) {
     std::ofstream file(folder / (std::string(name) + ".html"), std::ios::binary);
-    file << railbreak::reports::run_html(data);
+    file << page;
     return static_cast<bool>(file.flush());
 }
 
@@ -39,7 +41,9 @@ int main(int argc, char** argv) {
     }
     const std::filesystem::path folder = argv[1];
     using namespace railbreak::reports;
-    const bool written = write(folder, "good", good_run()) && write(folder, "bad", bad_run()) &&
-                         write(folder, "unfinished", unfinished_run()) && write(folder, "hostile", named_by_an_enemy());
+    const bool written = write(folder, "good", run_html(good_run())) && write(folder, "bad", run_html(bad_run())) &&
+                         write(folder, "unfinished", run_html(unfinished_run())) &&
+                         write(folder, "hostile", run_html(named_by_an_enemy())) &&
+                         write(folder, "suite", suite_html(mixed_suite(), runs_of_mixed_suite()));
     return written ? 0 : 1;
 }

@@ -15,6 +15,7 @@ const looks = {
   bad: [[1440, true]],
   unfinished: [[1440, false]],
   hostile: [[390, true]],
+  suite: [[1440, false], [390, true]],
 };
 const pages = Object.keys(looks);
 
