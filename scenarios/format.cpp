@@ -48,8 +48,10 @@ constexpr std::array kTarget{KeySpec{"host"}, KeySpec{"nic"}, KeySpec{"rank"}};
 constexpr std::array kBursts{KeySpec{"good_to_bad", kRequired}, KeySpec{"bad_to_good", kRequired},
                              KeySpec{"loss_in_bad"}, KeySpec{"loss_in_good"}};
 constexpr std::array kAt{KeySpec{"iteration", kRequired}, KeySpec{"offset"}};
-constexpr std::array kExpectation{KeySpec{"algorithm"}, KeySpec{"phase", kRequired}, KeySpec{"metric"}, KeySpec{"min"},
-                                  KeySpec{"max"},       KeySpec{"outcome"},          KeySpec{"within"}};
+constexpr std::array kExpectation{KeySpec{"algorithm"}, KeySpec{"phase"},   KeySpec{"fault"}, KeySpec{"metric"},
+                                  KeySpec{"model"},     KeySpec{"min"},     KeySpec{"max"},   KeySpec{"baseline"},
+                                  KeySpec{"band"},      KeySpec{"outcome"}, KeySpec{"within"}};
+constexpr std::array kBaseline{KeySpec{"band", kRequired}, KeySpec{"min_runs"}, KeySpec{"side"}};
 
 constexpr std::array kSections{Section{"", kFile},
                                Section{"cluster", kCluster},
@@ -59,7 +61,8 @@ constexpr std::array kSections{Section{"", kFile},
                                Section{"faults[].target", kTarget},
                                Section{"faults[].bursts", kBursts},
                                Section{"faults[].at", kAt},
-                               Section{"expect[]", kExpectation}};
+                               Section{"expect[]", kExpectation},
+                               Section{"expect[].baseline", kBaseline}};
 
 } // namespace
 

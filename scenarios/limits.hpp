@@ -39,6 +39,9 @@ inline constexpr std::uint32_t kMinCpu = 10'000;       ///< millionths of a CPU
 inline constexpr std::int32_t kIpv6MinMtu = 1280;      ///< RFC 8200: below it the kernel gives up IPv6 on the device
 inline constexpr std::int64_t kMaxLimit = 1'000'000;   ///< of min and max in expectations
 inline constexpr std::int64_t kLimitScale = 1'000'000; ///< millionths
+inline constexpr std::int64_t kMinBaselineRuns = 3;    ///< of which a baseline may be
+inline constexpr std::int64_t kMaxBaselineRuns = 20;   ///< it is of the last so many runs
+inline constexpr std::int64_t kMaxSigmas = 100;
 
 inline constexpr std::size_t kMaxSuiteEntries = 256;
 inline constexpr std::size_t kMaxSuiteItems = 10'000; ///< combinations with their repeats, before any is excluded

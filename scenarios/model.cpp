@@ -52,6 +52,32 @@ std::string_view to_string(Metric metric) {
     case Metric::kOverheadFluid: return "overhead_fluid";
     case Metric::kVsHealthy: return "vs_healthy";
     case Metric::kVsSteady: return "vs_steady";
+    case Metric::kTime: return "time";
+    case Metric::kCorrectness: return "correctness";
+    case Metric::kRecoveryTime: return "recovery_time";
+    case Metric::kDetectionTime: return "detection_time";
+    case Metric::kCollateral: return "collateral";
+    }
+    return "unknown";
+}
+
+bool is_of_a_fault(Metric metric) {
+    return has_band(metric) || metric == Metric::kCollateral;
+}
+
+bool is_duration(Metric metric) {
+    return has_band(metric) || metric == Metric::kTime;
+}
+
+bool has_band(Metric metric) {
+    return metric == Metric::kRecoveryTime || metric == Metric::kDetectionTime;
+}
+
+std::string_view to_string(Side side) {
+    switch (side) {
+    case Side::kBoth: return "both";
+    case Side::kAbove: return "above";
+    case Side::kBelow: return "below";
     }
     return "unknown";
 }

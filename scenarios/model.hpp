@@ -73,12 +73,27 @@ enum class Metric : std::uint8_t {
     kOverheadFluid,     ///< time / lower bound in the fluid port model
     kVsHealthy,         ///< time / median time of the ring in its steady phase
     kVsSteady,          ///< time / median time of the same algorithm in its steady phase
+    kTime,              ///< time
+    kCorrectness,       ///< share of the iterations with the right result on every rank
+    kRecoveryTime,      ///< from the end of a fault to the end of the first iteration that is fast again
+    kDetectionTime,     ///< from when a fault is in force to the first sign that the system under test noticed
+    kCollateral,        ///< NICs that no fault acts on and that changed while a fault was in force
 };
 /// Every Metric.
 inline constexpr std::array kMetrics{Metric::kOverheadExclusive, Metric::kOverheadFluid, Metric::kVsHealthy,
-                                     Metric::kVsSteady};
-/// "overhead_exclusive", "overhead_fluid", "vs_healthy", "vs_steady".
+                                     Metric::kVsSteady,          Metric::kTime,          Metric::kCorrectness,
+                                     Metric::kRecoveryTime,      Metric::kDetectionTime, Metric::kCollateral};
+/// "overhead_exclusive", "overhead_fluid", "vs_healthy", "vs_steady", "time", "correctness", "recovery_time", ...
 [[nodiscard]] std::string_view to_string(Metric metric);
+/// Whether the metric is measured once for each fault, rather than over the iterations of a phase.
+[[nodiscard]] bool is_of_a_fault(Metric metric);
+/// Whether the metric's limits are durations.
+[[nodiscard]] bool is_duration(Metric metric);
+/// Whether the metric compares iterations with the steady ones of the same algorithm, up to Expectation::band.
+[[nodiscard]] bool has_band(Metric metric);
+
+/// Expectation::band without a word about it: 5 %.
+inline constexpr Millionths kDefaultBand = 50'000;
 
 /// How the iterations of a phase are expected to end, where that is not with the right result.
 enum class Outcome : std::uint8_t {
@@ -89,17 +104,41 @@ inline constexpr std::array kOutcomes{Outcome::kError};
 /// "error".
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 
-/// What is expected of one phase of one algorithm (or of every algorithm): a limit on the median of a metric, or an
-/// outcome. Limits have at most six decimals, so that the plan can store them as exact integers (millionths).
+/// Which side of a baseline a value may not leave.
+enum class Side : std::uint8_t { kBoth, kAbove, kBelow };
+/// Every Side.
+inline constexpr std::array kSides{Side::kBoth, Side::kAbove, Side::kBelow};
+/// "both", "above", "below".
+[[nodiscard]] std::string_view to_string(Side side);
+
+/// A limit that stands on earlier runs of the same plan on the same cluster: their median, plus and minus a band.
+struct BaselineLimit {
+    /// Of the median, or (in_sigmas) of the standard deviation of the earlier runs' values. 50'000 is 5 %, or 0.05
+    /// sigma.
+    std::uint32_t band = 0;
+    bool in_sigmas = false;
+    std::int32_t min_runs = 5; ///< fewer earlier runs are no baseline
+    Side side = Side::kBoth;   ///< kAbove: only what is above the band misses it
+    bool operator==(const BaselineLimit&) const = default;
+};
+
+/// What is expected of one phase or fault of one algorithm (or of every algorithm): limits on a metric, or an outcome.
+/// Limits have at most six decimals, so that the plan can store them as exact integers (millionths).
 struct Expectation {
-    std::optional<std::string> algorithm{}; ///< a label; empty: each algorithm of the scenario
-    Phase phase = Phase::kDegraded;
+    std::optional<std::string> algorithm{};     ///< a label; empty: each algorithm of the scenario
+    Phase phase = Phase::kDegraded;             ///< unless is_of_a_fault(metric)
     Metric metric = Metric::kOverheadExclusive; ///< unless there is an outcome
-    std::optional<double> min{};
-    std::optional<double> max{}; ///< at least one of min, max, unless there is an outcome
+    std::optional<double> min{};                ///< unless is_duration(metric)
+    std::optional<double> max{};                ///< at least one limit, unless there is an outcome
     std::optional<Outcome> outcome{};
     /// kError: the longest time from the moment when a fault acts within the iteration until the error is known.
     std::optional<Nanoseconds> within{};
+    std::optional<std::string> fault{};    ///< is_of_a_fault(metric): its name; empty: each fault of the scenario
+    std::optional<Nanoseconds> min_time{}; ///< is_duration(metric)
+    std::optional<Nanoseconds> max_time{};
+    std::optional<BaselineLimit> baseline{};
+    Millionths band = kDefaultBand; ///< has_band(metric): by how much an iteration may take longer than the steady ones
+    std::int32_t place = 0;         ///< index in the file's list; no part of the plan
 };
 
 /// A whole scenario file.

@@ -1,12 +1,11 @@
 #include "scenarios/plan_json.hpp"
 
-#include <cmath>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "scenarios/expectation_json.hpp"
 #include "scenarios/fault_json.hpp"
 #include "scenarios/json_fields.hpp"
 #include "scenarios/limits.hpp"
@@ -20,28 +19,6 @@ using nlohmann::json; // an object is a std::map: its keys are sorted
 
 constexpr int kPlanVersion = 1;
 constexpr std::size_t kMaxPlanBytes = 4U << 20U;
-
-json to_json(const Expectation& expectation) {
-    json result{{"phase", to_string(expectation.phase)}};
-    if (expectation.algorithm) {
-        result["algorithm"] = *expectation.algorithm;
-    }
-    if (expectation.outcome) {
-        result["outcome"] = to_string(*expectation.outcome);
-        if (expectation.within) {
-            result["within_ns"] = expectation.within->count();
-        }
-        return result;
-    }
-    result["metric"] = to_string(expectation.metric);
-    if (expectation.min) {
-        result["min_millionths"] = std::llround(*expectation.min * static_cast<double>(kLimitScale));
-    }
-    if (expectation.max) {
-        result["max_millionths"] = std::llround(*expectation.max * static_cast<double>(kLimitScale));
-    }
-    return result;
-}
 
 json to_json(const ClusterSpec& cluster) {
     json result{{"hosts", cluster.hosts},
@@ -84,32 +61,6 @@ json to_json(const WorkloadSpec& workload) {
               {"steady", workload.iterations.steady},
               {"warmup", workload.iterations.warmup}}},
             {"vector_bytes", workload.bytes.bytes()}};
-}
-
-Expectation expectation_from(const json& object) {
-    constexpr std::int64_t kMost = kMaxLimit * kLimitScale;
-    Expectation result;
-    result.phase = word(object, "phase", kPhases);
-    if (object.contains("algorithm")) {
-        result.algorithm = object.at("algorithm").get<std::string>();
-    }
-    if (object.contains("outcome")) {
-        result.outcome = word(object, "outcome", kOutcomes);
-        if (object.contains("within_ns")) {
-            result.within = Nanoseconds(integer(object, "within_ns", 1, 2 * kMaxIterationTimeout.count()));
-        }
-        return result;
-    }
-    result.metric = word(object, "metric", kMetrics);
-    const auto limit = [&](const char* key) -> std::optional<double> {
-        if (!object.contains(key)) {
-            return std::nullopt;
-        }
-        return static_cast<double>(integer(object, key, 0, kMost)) / static_cast<double>(kLimitScale);
-    };
-    result.min = limit("min_millionths");
-    result.max = limit("max_millionths");
-    return result;
 }
 
 AlgorithmSpec algorithm_from(const json& value) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/algorithm_reader.hpp"
+#include "scenarios/expectation_reader.hpp"
 #include "scenarios/fault_reader.hpp"
 #include "scenarios/limits.hpp"
 #include "scenarios/map_reader.hpp"
@@ -36,8 +37,9 @@ public:
             }
         });
         with(root, "expect", [&](const Field& field) {
+            std::int32_t place = 0;
             for (const Field& element : fields_.list(field, 0, kMaxExpectations)) {
-                read_expectation(element, scenario.expectations.emplace_back());
+                read_expectation(sink_, fields_, element, place++, scenario.expectations);
             }
         });
         return scenario;
@@ -90,22 +92,6 @@ private:
             read_integer(map, "degraded", 0, kMaxIterations, counts.degraded);
             read_integer(map, "recovered", 0, kMaxIterations, counts.recovered);
         }
-    }
-
-    void read_expectation(const Field& map, Expectation& expectation) {
-        if (!fields_.check_map(map, format_section("expect[]"))) {
-            return;
-        }
-        with(map, "algorithm", [&](const Field& field) { expectation.algorithm = fields_.text(field); });
-        with(map, "phase", [&](const Field& field) { store_choice(field, kPhases, expectation.phase); });
-        with(map, "metric", [&](const Field& field) { store_choice(field, kMetrics, expectation.metric); });
-        with(map, "min", [&](const Field& field) { expectation.min = fields_.limit(field); });
-        with(map, "max", [&](const Field& field) { expectation.max = fields_.limit(field); });
-        with(map, "outcome",
-             [&](const Field& field) { store_choice(field, kOutcomes, expectation.outcome.emplace(Outcome::kError)); });
-        with(map, "within", [&](const Field& field) {
-            expectation.within = fields_.duration(field, Nanoseconds(1), 2 * kMaxIterationTimeout);
-        });
     }
 
     const KnownAlgorithms& known_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/diagnostic.hpp"
 #include "scenarios/fault_overlap.hpp"
@@ -30,24 +31,58 @@ std::string plural(std::int64_t count, std::string_view word) {
     return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-std::string describe(const Expectation& expectation) {
+/// "5 % of the median of ...", "3 standard deviations above of ...".
+std::string describe(const BaselineLimit& limit) {
+    const double band = static_cast<double>(limit.band) / kMillion;
+    return fmt::format("{}{} of the median of at least {} earlier runs",
+                       limit.in_sigmas ? fmt::format("{:g} standard deviations", band)
+                                       : fmt::format("{:g} %", band * 100),
+                       limit.side == Side::kAbove   ? " above"
+                       : limit.side == Side::kBelow ? " below"
+                                                    : "",
+                       limit.min_runs);
+}
+
+/// What is measured, and where.
+std::string subject_of(const Expectation& expectation) {
     const std::string algorithm = expectation.algorithm.value_or("every algorithm");
+    const std::string_view metric = to_string(expectation.metric);
+    if (!is_of_a_fault(expectation.metric)) {
+        return fmt::format("{}, {}, {}{}", algorithm, to_string(expectation.phase),
+                           expectation.metric == Metric::kCorrectness ? "" : "median of ", metric);
+    }
+    const std::string fault = expectation.fault ? "fault " + *expectation.fault : "every fault";
+    const std::string band = has_band(expectation.metric)
+                                 ? fmt::format(" (band {:g} %)", static_cast<double>(expectation.band) / kMillion * 100)
+                                 : "";
+    return fmt::format("{}, {}, {}{}", algorithm, fault, metric, band);
+}
+
+std::string describe(const Expectation& expectation) {
     if (expectation.outcome) {
-        return fmt::format("{}, {}, an iteration ends with an {}{}", algorithm, to_string(expectation.phase),
-                           to_string(*expectation.outcome),
+        return fmt::format("{}, {}, an iteration ends with an {}{}", expectation.algorithm.value_or("every algorithm"),
+                           to_string(expectation.phase), to_string(*expectation.outcome),
                            expectation.within ? " at most " + railbreak::to_string(*expectation.within) +
                                                     " after a fault began to act in it"
                                               : "");
     }
-    std::string text =
-        fmt::format("{}, {}, median of {}", algorithm, to_string(expectation.phase), to_string(expectation.metric));
+    std::vector<std::string> limits;
     if (expectation.min) {
-        text += fmt::format(" at least {}", *expectation.min);
+        limits.push_back(fmt::format("at least {}", *expectation.min));
+    }
+    if (expectation.min_time) {
+        limits.push_back("at least " + railbreak::to_string(*expectation.min_time));
     }
     if (expectation.max) {
-        text += fmt::format("{} at most {}", expectation.min ? "," : "", *expectation.max);
+        limits.push_back(fmt::format("at most {}", *expectation.max));
     }
-    return text;
+    if (expectation.max_time) {
+        limits.push_back("at most " + railbreak::to_string(*expectation.max_time));
+    }
+    if (expectation.baseline) {
+        limits.push_back("within " + describe(*expectation.baseline));
+    }
+    return fmt::format("{} {}", subject_of(expectation), fmt::join(limits, ", "));
 }
 
 /// Labels; where a label hides the options, with what it stands for.

@@ -54,9 +54,10 @@ struct Analysis {
 ///    changed on the host while the fault was in force.
 ///  - bound, per algorithm and phase (not warm-up): invalid when the fastest iteration beats the fluid bound by more
 ///    than kBoundTolerance and the shaper's burst.
-///  - expectation, per limit and algorithm: the median against min and max; or whether, and how soon, the degraded
-///  phase
-///    ended with an error. Without data inconclusive.
+///  - expectation, per limit and algorithm: over a phase the median of a metric, or the share of right iterations; for
+///    each fault the time until the system noticed it, the time until it was back, and what else changed; or whether,
+///    and how soon, the degraded phase ended with an error. Without data inconclusive, and so is a limit that stands on
+///    earlier runs while these are too few. They are those of history_of(data), stored with the run.
 ///  - teardown, beside the run's verdict: fails unless every injection is verified as restored.
 /// Reasons say so where a run was simulated. Events made by stop_event() count as well. A plan without faults needs no
 /// degraded and recovered iterations: for a run without faults, pass the plan with faults and the expectations about

@@ -170,20 +170,19 @@ std::string_view to_string(Method method) {
     return "none";
 }
 
-std::vector<Comparison> compare_family(std::span<const std::pair<Samples, Samples>> pairs,
-                                       const CompareOptions& options) {
+std::vector<Comparison> compare_family(std::span<const PhaseSamples> pairs, const CompareOptions& options) {
     // A pair that can come to nothing makes no finding by chance, so the others need not pay for it.
     const auto has_runs = [](const Samples& samples) {
         return std::ranges::any_of(samples, [](const auto& run) { return !run.empty(); });
     };
     const auto family =
-        std::ranges::count_if(pairs, [&](const auto& pair) { return has_runs(pair.first) && has_runs(pair.second); });
+        std::ranges::count_if(pairs, [&](const PhaseSamples& pair) { return has_runs(pair.a) && has_runs(pair.b); });
     const auto size = static_cast<std::size_t>(std::max<std::ptrdiff_t>(family, 1));
     std::vector<Comparison> results;
     std::vector<std::size_t> tested;
     std::vector<double> p_values;
-    for (const auto& [a, b] : pairs) {
-        results.push_back(measure(medians(a), medians(b), options, size));
+    for (const PhaseSamples& pair : pairs) {
+        results.push_back(measure(medians(pair.a), medians(pair.b), options, size));
         if (results.back().method != Method::kNothing) {
             tested.push_back(results.size() - 1);
             p_values.push_back(results.back().p_value);
@@ -200,7 +199,7 @@ std::vector<Comparison> compare_family(std::span<const std::pair<Samples, Sample
 }
 
 Comparison compare(const Samples& a, const Samples& b, const CompareOptions& options) {
-    const std::vector<std::pair<Samples, Samples>> pair{{a, b}};
+    const std::vector<PhaseSamples> pair{{"", "", a, b}};
     return compare_family(pair, options).front();
 }
 

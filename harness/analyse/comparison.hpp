@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "harness/analyse/measure.hpp"
@@ -81,11 +80,23 @@ struct Comparison {
     double tolerance = 0.03;  ///< as asked
 };
 
+/// The values that two sets of runs have of an algorithm's phase.
+struct PhaseSamples {
+    std::string algorithm;
+    std::string phase;
+    Samples a;
+    Samples b;
+};
+
+/// One entry for each algorithm and phase, in the order of the first set, then what only the second has.
+[[nodiscard]] std::vector<PhaseSamples> pair_up(std::span<const record::RunData> a, std::span<const record::RunData> b,
+                                                Measure measure);
+
 /// Compares two sets. All values must be above 0.
 [[nodiscard]] Comparison compare(const Samples& a, const Samples& b, const CompareOptions& options);
 
 /// Compares several pairs of sets at once, so that the chance of even one false finding stays below 1 - confidence.
-[[nodiscard]] std::vector<Comparison> compare_family(std::span<const std::pair<Samples, Samples>> pairs,
+[[nodiscard]] std::vector<Comparison> compare_family(std::span<const PhaseSamples> pairs,
                                                      const CompareOptions& options);
 
 /// The comparison in one plain sentence, without a full stop: "B is slower than A by 3.1 % (95 % confidence: 2.2 % to

@@ -69,46 +69,14 @@ std::string in_words_unknown(const Comparison& comparison, std::string_view a, s
                        percent(comparison.visible.value_or(0)));
 }
 
-/// What the sets have, phase by phase.
-class Pairing {
-public:
-    Pairing(std::span<const RunData> a, std::span<const RunData> b, Measure measure) {
-        add(a, measure, 0);
-        add(b, measure, 1);
-    }
-
-    std::vector<PhaseComparison> compare(const CompareOptions& options) const {
-        std::vector<Comparison> results = compare_family(samples_, options);
-        std::vector<PhaseComparison> phases = names_;
-        for (std::size_t i = 0; i < phases.size(); ++i) {
-            phases[i].comparison = results[i];
-        }
-        return phases;
-    }
-
-private:
-    void add(std::span<const RunData> runs, Measure measure, int side) {
-        for (const RunData& run : runs) {
-            for (PhaseValues& values : values_of(run, measure)) {
-                Samples& samples = side == 0 ? at(values).first : at(values).second;
-                samples.push_back(std::move(values.values));
-            }
+PhaseSamples& entry_of(std::vector<PhaseSamples>& all, const PhaseValues& values) {
+    for (PhaseSamples& entry : all) {
+        if (entry.algorithm == values.algorithm && entry.phase == values.phase) {
+            return entry;
         }
     }
-
-    std::pair<Samples, Samples>& at(const PhaseValues& values) {
-        for (std::size_t i = 0; i < names_.size(); ++i) {
-            if (names_[i].algorithm == values.algorithm && names_[i].phase == values.phase) {
-                return samples_[i];
-            }
-        }
-        names_.push_back({values.algorithm, values.phase, {}});
-        return samples_.emplace_back();
-    }
-
-    std::vector<PhaseComparison> names_;
-    std::vector<std::pair<Samples, Samples>> samples_;
-};
+    return all.emplace_back(PhaseSamples{values.algorithm, values.phase, {}, {}});
+}
 
 std::vector<std::string> phases_with(const std::vector<PhaseComparison>& phases, Difference difference) {
     std::vector<std::string> names;
@@ -218,11 +186,27 @@ std::string why_mixed(std::span<const RunData> runs) {
     return "";
 }
 
+std::vector<PhaseSamples> pair_up(std::span<const RunData> a, std::span<const RunData> b, Measure measure) {
+    std::vector<PhaseSamples> all;
+    for (Samples PhaseSamples::*const side : {&PhaseSamples::a, &PhaseSamples::b}) {
+        for (const RunData& run : side == &PhaseSamples::a ? a : b) {
+            for (PhaseValues& values : values_of(run, measure)) {
+                (entry_of(all, values).*side).push_back(std::move(values.values));
+            }
+        }
+    }
+    return all;
+}
+
 SetComparison compare_sets(std::span<const RunData> a, std::span<const RunData> b, const CompareOptions& options) {
     SetComparison sets;
     sets.options = options;
     sets.options.simulated = all_simulated(a) && all_simulated(b);
-    sets.phases = Pairing(a, b, options.measure).compare(sets.options);
+    const std::vector<PhaseSamples> pairs = pair_up(a, b, options.measure);
+    const std::vector<Comparison> results = compare_family(pairs, sets.options);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+        sets.phases.push_back({pairs[i].algorithm, pairs[i].phase, results[i]});
+    }
     sets.unlike = why_unlike(a, b);
     sets.sentence = sum_up(sets);
     return sets;

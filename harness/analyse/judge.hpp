@@ -2,10 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/analyse/history.hpp"
 #include "harness/analyse/verdict.hpp"
 #include "harness/record/rows.hpp"
 #include "harness/record/statistics.hpp"
@@ -42,6 +44,27 @@ void judge_bounds(const record::RunData& data, const scenarios::Plan& plan,
                   const std::vector<record::PhaseStatistics>& statistics, std::vector<record::VerdictRow>& rows);
 void judge_expectations(const record::RunData& data, const scenarios::Plan& plan,
                         const std::vector<record::PhaseStatistics>& statistics, std::vector<record::VerdictRow>& rows);
+/// Holds what was measured (VerdictRow::measured, seconds where the metric is a duration) against the expectation's
+/// limits, and against the earlier runs where one stands on a baseline. `what` says in words what was measured.
+void hold_against_limits(const scenarios::Expectation& expectation, const History& history, std::string_view what,
+                         record::VerdictRow& row);
+/// A metric of each fault that the expectation is about, under one algorithm.
+void judge_fault_metric(const record::RunData& data, const scenarios::Plan& plan,
+                        const scenarios::Expectation& expectation, const std::string& algorithm, const History& history,
+                        std::vector<record::VerdictRow>& rows);
+
+/// What else changed on the host of a fault while it was in force.
+struct Collateral {
+    std::vector<std::string> sentences;
+    std::set<std::string> interfaces; ///< that the sentences are about
+    bool unknown = false;             ///< a sentence says that nobody could look
+};
+[[nodiscard]] Collateral collateral_of(const record::InjectionRow& row);
+/// How many interfaces may change beside that fault, by the plan's expectations; nothing when none speaks of it.
+[[nodiscard]] std::optional<double> allowed_collateral(const scenarios::Plan& plan, const record::InjectionRow& row);
+/// Whether an expectation about `wanted` is about the planned fault `name`: a flap is planned as NAME#1, NAME#2, ...
+[[nodiscard]] bool is_named(std::string_view name, std::string_view wanted);
+
 /// An expected outcome of one algorithm.
 [[nodiscard]] record::VerdictRow judge_outcome(const record::RunData& data, const scenarios::Plan& plan,
                                                const scenarios::Expectation& expectation, const std::string& algorithm);

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/ranges.h>
 
 #include "base/units.hpp"
 #include "harness/analyse/analyse.hpp"
@@ -117,18 +117,6 @@ VerdictRow judge_cap(const InjectionRow& row, const scenarios::Plan& plan) {
     return verdict;
 }
 
-// What changed on the host beside the fault, in one line; empty when nothing did.
-std::string collateral_of(const InjectionRow& row) {
-    std::string text;
-    const auto sentences = nlohmann::json::parse(row.collateral_json, nullptr, false);
-    for (const auto& sentence : sentences.is_array() ? sentences : nlohmann::json::array()) {
-        if (sentence.is_string()) {
-            text += (text.empty() ? "" : "; ") + sentence.get<std::string>();
-        }
-    }
-    return text;
-}
-
 VerdictRow judge(const InjectionRow& row, const scenarios::Plan& plan) {
     const auto verdict = [&](Verdict v, std::string reason) {
         return make_row("fault", subject_of(row), v, with_error(std::move(reason), row));
@@ -157,6 +145,23 @@ VerdictRow judge(const InjectionRow& row, const scenarios::Plan& plan) {
                                 railbreak::to_string(Nanoseconds(row.observed_at - row.ordered_at))));
 }
 
+// Something else changed on the host: a doubt, unless an expectation says that so much may change.
+void judge_collateral(const InjectionRow& row, const scenarios::Plan& plan, std::vector<VerdictRow>& rows) {
+    const Collateral collateral = collateral_of(row);
+    if (collateral.sentences.empty()) {
+        return;
+    }
+    const std::optional<double> allowed = allowed_collateral(plan, row);
+    const bool expected =
+        allowed && !collateral.unknown && static_cast<double>(collateral.interfaces.size()) <= *allowed;
+    rows.push_back(make_row(
+        "fault", subject_of(row) + " collateral", expected ? Verdict::kPass : Verdict::kInconclusive,
+        fmt::format("{}: {}",
+                    expected ? "something else changed on the host meanwhile, as much as is expected"
+                             : "something else changed on the host meanwhile, so what was measured may come from that",
+                    fmt::join(collateral.sentences, "; "))));
+}
+
 } // namespace
 
 double payload_share(std::int32_t mtu_bytes) {
@@ -183,12 +188,7 @@ void judge_faults(const RunData& data, const scenarios::Plan& plan, std::vector<
     }
     for (const InjectionRow& row : data.injections) {
         rows.push_back(judge(row, plan));
-        if (const std::string changes = collateral_of(row); !changes.empty()) {
-            rows.push_back(make_row("fault", subject_of(row) + " collateral", Verdict::kInconclusive,
-                                    "something else changed on the host meanwhile, so what was measured may come "
-                                    "from that: " +
-                                        changes));
-        }
+        judge_collateral(row, plan, rows);
     }
 }
 

@@ -41,59 +41,6 @@ VerdictRow judge_bound(const RunData& data, const BoundRow& bound, const PhaseSt
     return row;
 }
 
-std::optional<double> value_of(const PhaseStatistics& entry, scenarios::Metric metric) {
-    switch (metric) {
-    case scenarios::Metric::kOverheadExclusive: return entry.overhead_exclusive;
-    case scenarios::Metric::kOverheadFluid: return entry.overhead_fluid;
-    case scenarios::Metric::kVsHealthy: return entry.vs_healthy;
-    case scenarios::Metric::kVsSteady: return entry.vs_steady;
-    }
-    return std::nullopt;
-}
-
-std::string_view base_of(scenarios::Metric metric) {
-    switch (metric) {
-    case scenarios::Metric::kOverheadExclusive: return "no bound of the exclusive port model was recorded";
-    case scenarios::Metric::kOverheadFluid: return "no bound of the fluid port model was recorded";
-    case scenarios::Metric::kVsHealthy: return "there is no steady phase of the ring to compare with";
-    case scenarios::Metric::kVsSteady: return "there is no steady phase of the algorithm to compare with";
-    }
-    return "";
-}
-
-VerdictRow judge_expectation(const scenarios::Expectation& expectation, const std::string& algorithm,
-                             const std::vector<PhaseStatistics>& statistics) {
-    const std::string_view phase = to_string(expectation.phase);
-    const std::string_view metric = to_string(expectation.metric);
-    VerdictRow row = make_row("expectation", fmt::format("{}/{} {}", algorithm, phase, metric), Verdict::kInconclusive,
-                              "no data: no iteration was completed");
-    row.limit_min = expectation.min;
-    row.limit_max = expectation.max;
-    const PhaseStatistics* entry = record::find(statistics, algorithm, phase);
-    if (entry == nullptr || !entry->time_median_ns) {
-        return row;
-    }
-    row.measured = value_of(*entry, expectation.metric);
-    if (!row.measured) {
-        row.reason = fmt::format("no data: {}", base_of(expectation.metric));
-        return row;
-    }
-    const bool low = expectation.min && *row.measured < *expectation.min;
-    const bool high = expectation.max && *row.measured > *expectation.max;
-    std::string limits;
-    if (expectation.min) {
-        limits += fmt::format("{} the minimum of {:g}", low ? "below" : "not below", *expectation.min);
-    }
-    if (expectation.max) {
-        limits += fmt::format("{}{} the maximum of {:g}", limits.empty() ? "" : ", ", high ? "above" : "not above",
-                              *expectation.max);
-    }
-    row.verdict = to_string(low || high ? Verdict::kFail : Verdict::kPass);
-    row.reason =
-        fmt::format("median {} of {} iterations is {:.4f}, {}", metric, entry->iterations, *row.measured, limits);
-    return row;
-}
-
 } // namespace
 
 void judge_bounds(const RunData& data, const scenarios::Plan& plan, const std::vector<PhaseStatistics>& statistics,
@@ -109,18 +56,6 @@ void judge_bounds(const RunData& data, const scenarios::Plan& plan, const std::v
         } else if (!may_lack_bound(plan, entry)) {
             rows.push_back(make_row("bound", fmt::format("{}/{}", entry.algorithm, entry.phase), Verdict::kInconclusive,
                                     "no bound of the fluid port model was recorded"));
-        }
-    }
-}
-
-void judge_expectations(const RunData& data, const scenarios::Plan& plan,
-                        const std::vector<PhaseStatistics>& statistics, std::vector<VerdictRow>& rows) {
-    for (const scenarios::Expectation& expectation : plan.expectations) {
-        const std::vector<std::string> algorithms =
-            expectation.algorithm ? std::vector{*expectation.algorithm} : plan.workload.labels();
-        for (const std::string& algorithm : algorithms) {
-            rows.push_back(expectation.outcome ? judge_outcome(data, plan, expectation, algorithm)
-                                               : judge_expectation(expectation, algorithm, statistics));
         }
     }
 }

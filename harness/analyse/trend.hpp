@@ -1,10 +1,10 @@
 // One scenario over many nights: how a measure moves from run to run, and since when it is another.
 //
-// Every run is held against the runs before it (the running baseline): the median of the last few passing ones, with
-// the band in which one more run of the same kind falls 99 times of 100. A run outside of the band may be chance or a
-// bad night. That the level itself has moved is told by Pettitt's test (A non-parametric approach to the change-point
-// problem, Appl. Statist. 28, 1979) on the medians of all runs, split again on both sides while it finds something.
-// From a change on, the baseline begins anew. So does it where the plan is another.
+// Every run is held against the runs before it (the running baseline): their typical value, with the band in which one
+// more run of the same kind falls 99 times of 100. A run outside of the band may be chance or a bad night. That the
+// level itself has moved is told by Pettitt's test (A non-parametric approach to the change-point problem, Appl.
+// Statist. 28, 1979) on the medians of all runs, which are split again on both sides while it finds something. From a
+// change on, the baseline begins anew. So does it where the plan is another.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct TrendPoint {
     std::optional<double> value;    ///< the measure's median in that run; empty: the run has none, a gap in the line
     std::optional<double> overhead; ///< median time / fluid lower bound of that run, whatever the measure
     std::int32_t iterations = 0;    ///< that the median is of
-    /// Running baseline of the runs before (same plan, after the last change), empty while there are fewer than
-    /// TrendOptions::min_runs of them.
+    /// Running baseline: geometric mean of the last sound runs before (same plan, same level; while these are fewer
+    /// than TrendOptions::min_runs, those of the level before). Empty while there are too few.
     std::optional<double> baseline;
     std::optional<double> band_low;
     std::optional<double> band_high;
@@ -71,7 +71,7 @@ struct Trend {
     std::string scenario_name;
     std::string cluster;
     Measure measure = Measure::kTime;
-    std::vector<TrendRun> runs;      ///< oldest first
+    std::vector<TrendRun> runs;      ///< in the order of recording
     std::vector<TrendSeries> series; ///< in the order of the latest run, then what only earlier ones have
     std::vector<std::string> notes;  ///< what was left out and why, one sentence each
 };
@@ -86,7 +86,7 @@ struct TrendOptions {
     std::uint64_t seed = 1;       ///< of these
 };
 
-/// The trend of the runs of one scenario, in any order, which are sorted by their start. Runs of another scenario or
+/// The trend of the runs of one scenario, given in any order, shown in that of recording. Runs of another scenario or
 /// cluster than the latest are left out, and a note says so.
 [[nodiscard]] Trend trend_data(std::span<const record::RunData> runs, const TrendOptions& options = {});
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "harness/analyse/analyse.hpp"
+#include "harness/analyse/history.hpp"
 #include "harness/controller/run_begin.hpp"
 #include "harness/controller/run_steps.hpp"
 #include "harness/controller/session.hpp"
@@ -167,6 +168,20 @@ Error told_without_record(const Ending& ending, const Error& storing) {
     return told;
 }
 
+/// What earlier runs measured, where the plan has limits that stand on it: stored with the run, so that judging it
+/// again does not depend on what is recorded or pruned later.
+Result<void> store_history(Run& run, const record::RunReader& reader, record::RunData& data) {
+    if (!analyse::needs_history(run.plan)) {
+        return {};
+    }
+    Result<record::ArtefactRow> history = analyse::gather_history(reader, data.run);
+    if (!history) {
+        return fail(std::move(history.error()));
+    }
+    data.artefacts.push_back(*history);
+    return run.recorder.add_artefact(*history);
+}
+
 /// Writes how the run ended, then judges it from the database alone: judging it again gives the same.
 Result<RunResult> conclude(Run& run, const RunOptions& options, const Ending& ending) {
     std::vector<Error> ends = ending.teardown;
@@ -188,6 +203,9 @@ Result<RunResult> conclude(Run& run, const RunOptions& options, const Ending& en
         return fail(std::move(data.error()));
     }
     if (Result<void> stored = store_own_undos(run, *data, ending.own_undos); !stored) {
+        return fail(std::move(stored.error()));
+    }
+    if (Result<void> stored = store_history(run, *reader, *data); !stored) {
         return fail(std::move(stored.error()));
     }
     const analyse::Analysis analysis = analyse::analyse(*data, run.plan);

@@ -11,6 +11,7 @@
 
 #include "base/version.hpp"
 #include "harness/analyse/analyse.hpp"
+#include "harness/analyse/history.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
 #include "harness/simulate/fault_script.hpp"
@@ -87,9 +88,19 @@ Result<SimulatedRun> conclude(Run& run, const std::filesystem::path& database) {
     if (!reader) {
         return fail(std::move(reader.error()));
     }
-    const Result<record::RunData> data = reader->load_run(run.run_id);
+    Result<record::RunData> data = reader->load_run(run.run_id);
     if (!data) {
         return tl::unexpected(data.error());
+    }
+    if (analyse::needs_history(run.plan)) {
+        const Result<record::ArtefactRow> history = analyse::gather_history(*reader, data->run);
+        if (!history) {
+            return tl::unexpected(history.error());
+        }
+        if (Result<void> stored = run.recorder.add_artefact(*history); !stored) {
+            return fail(std::move(stored.error()));
+        }
+        data->artefacts.push_back(*history);
     }
     const analyse::Analysis analysis = analyse::analyse(*data, run.plan);
     Result<void> stored = run.recorder.finish_run(run.row_id, realtime_now().count(), analysis.verdicts);

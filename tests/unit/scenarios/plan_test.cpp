@@ -201,5 +201,47 @@ TEST(PlanFromJson, RefusesWhatExpandWouldNotWrite) {
     }
 }
 
+/// The full scenario with another list of expectations, expanded.
+Plan plan_expecting(std::string_view expectations) {
+    const auto scenario = load(with(kFull, kFull.substr(kFull.find("  - {algorithm: optcc, phase")), expectations));
+    EXPECT_TRUE(scenario) << testing::errors_of(scenario);
+    return scenario ? expand(*scenario, 1).value() : Plan();
+}
+
+TEST(Expectations, OfEveryKindComeBackFromTheirPlan) {
+    const Plan plan = plan_expecting("  - {phase: degraded, metric: overhead, model: both, max: 1.1}\n"
+                                     "  - {phase: steady, metric: time, baseline: 5%, max: 2s}\n"
+                                     "  - {phase: steady, metric: correctness, min: 1}\n"
+                                     "  - {metric: recovery_time, fault: blink, band: 1/10, max: 1.5s}\n"
+                                     "  - {metric: detection_time, max: 300ms}\n"
+                                     "  - {metric: collateral, max: 2}\n"
+                                     "  - {phase: recovered, metric: vs_steady,"
+                                     " baseline: {band: 2.5sigma, min_runs: 8, side: above}}\n");
+    ASSERT_EQ(plan.expectations.size(), 8U);
+    EXPECT_EQ(plan.expectations[0].metric, Metric::kOverheadExclusive);
+    EXPECT_EQ(plan.expectations[1].metric, Metric::kOverheadFluid);
+    for (
+        const char* part :
+        {R"({"baseline":{"min_runs":5,"share_millionths":50000},"max_ns":2000000000,"metric":"time","phase":"steady"})",
+         R"({"metric":"correctness","min_millionths":1000000,"phase":"steady"})",
+         R"({"band_millionths":100000,"fault":"blink","max_ns":1500000000,"metric":"recovery_time"})",
+         R"({"band_millionths":50000,"max_ns":300000000,"metric":"detection_time"})",
+         R"({"max_millionths":2000000,"metric":"collateral"})",
+         R"({"baseline":{"min_runs":8,"side":"above","sigma_millionths":2500000},"metric":"vs_steady",)"}) {
+        EXPECT_NE(plan.canonical_json.find(part), std::string::npos) << part << " in " << plan.canonical_json;
+    }
+    const Result<Plan> back = plan_from_json(plan.canonical_json, 1);
+    ASSERT_TRUE(back) << back.error().to_line();
+    EXPECT_EQ(back->hash, plan.hash);
+    EXPECT_EQ(back->expectations[7].baseline, plan.expectations[7].baseline);
+}
+
+TEST(Expectations, AnotherWordForTheSameIsTheSamePlan) {
+    EXPECT_EQ(plan_expecting("  - {phase: degraded, metric: overhead, model: exclusive, max: 1.1}\n").hash,
+              plan_expecting("  - {phase: degraded, metric: overhead_exclusive, max: 1.1}\n").hash);
+    EXPECT_EQ(plan_expecting("  - {phase: degraded, metric: vs_steady, baseline: 3sigma}\n").hash,
+              plan_expecting("  - {phase: degraded, metric: vs_steady, baseline: {band: 3sigma, min_runs: 5}}\n").hash);
+}
+
 } // namespace
 } // namespace railbreak::scenarios
