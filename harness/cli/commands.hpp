@@ -33,6 +33,8 @@ void add_simulate_command(CLI::App& app, CommonOptions& common, const Choose& ch
 void add_scenario_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< validate, schema
 void add_report_commands(CLI::App& app, CommonOptions& common, const Choose& choose);   ///< report, list
 void add_compare_command(CLI::App& app, CommonOptions& common, const Choose& choose);
+void add_trend_command(CLI::App& app, CommonOptions& common, const Choose& choose);
+void add_gate_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_import_command(CLI::App& app, CommonOptions& common, const Choose& choose);
 void add_db_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< db check|prune|export
 void add_baseline_command(CLI::App& app, CommonOptions& common, const Choose& choose);

@@ -143,6 +143,8 @@ int parse_and_run(int argc, char** argv) {
     add_show_command(app, common, choose);
     add_events_command(app, common, choose);
     add_compare_command(app, common, choose);
+    add_trend_command(app, common, choose);
+    add_gate_command(app, common, choose);
     add_import_command(app, common, choose);
     add_db_commands(app, common, choose);
     add_baseline_command(app, common, choose);

@@ -119,7 +119,7 @@ TEST(Compare, HostileNamesAreShownAsText) {
     evil.run.plan_hash = "other";
     const std::string text = table_of({good_run()}, {evil});
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
-    EXPECT_THAT(text, HasSubstr("not like with like: the clusters differ: A has lab, B has lab?on ?"));
+    EXPECT_THAT(text, HasSubstr("not like with like: the clusters differ: A has lab on node7, B has lab?on ?"));
 }
 
 } // namespace
