@@ -136,7 +136,8 @@ private:
             report(path + ".fault", fmt::format("there is no fault {}", quote(*expectation.fault)),
                    fmt::format("allowed: {}", fmt::join(names, ", ")));
         }
-        const bool within_phase = std::ranges::all_of(faults, [](const FaultSpec& one) { return one.at_iteration.has_value(); });
+        const bool within_phase =
+            std::ranges::all_of(faults, [](const FaultSpec& one) { return one.at_iteration.has_value(); });
         if (expectation.metric == Metric::kRecoveryTime && !within_phase &&
             scenario_.workload.iterations.recovered == 0) {
             report(path + ".metric", "no iteration comes after the fault: workload.iterations.recovered is 0",
