@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.hpp"
+#include "base/text_file.hpp"
 #include "base/user.hpp"
 #include "injectors/journal.hpp"
 
@@ -57,8 +58,7 @@ void add_users(const std::string& parent, std::string_view prefix, const std::st
 
 /// What a process has in its environment under that name; nothing when that may not be read.
 std::optional<std::string> environment_of(const std::string& process, std::string_view variable) {
-    std::ifstream file(process + "/environ", std::ios::binary);
-    const std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string all = read_small_file(process + "/environ");
     const std::string name = std::string(variable) + "=";
     for (std::size_t begin = 0; begin < all.size();) {
         const std::size_t end = std::min(all.find('\0', begin), all.size());

@@ -43,6 +43,11 @@ void add_doctor_command(CLI::App& app, CommonOptions& common, const Choose& choo
 void add_recover_commands(CLI::App& app, CommonOptions& common, const Choose& choose); ///< recover, halt
 void add_host_commands(CLI::App& app, CommonOptions& common, const Choose& choose);    ///< agent, guard, rank
 
+/// For options whose value may not be empty: a variable of a script that is not set must not mean "as if not given".
+[[nodiscard]] inline std::string not_empty(const std::string& value) {
+    return value.empty() ? "its value is empty" : "";
+}
+
 /// Writes a result to stdout. A failure is kept for result_written().
 void print_result(std::string_view text);
 /// Flushes stdout; the Error when something that was printed did not arrive. A reader that closed its end early, as

@@ -129,7 +129,7 @@ int parse_and_run(int argc, char** argv) {
                  "railbreak"};
     app.set_version_flag("--version", version_text());
     app.add_flag("--json", common.json, "Results as JSON on stdout");
-    app.add_option("--db", common.database, "Database file")->type_name("FILE");
+    app.add_option("--db", common.database, "Database file")->type_name("FILE")->check(not_empty);
     app.add_flag("-v,--verbose", common.verbosity, "Say more on stderr (repeat for more)");
     app.require_subcommand(1);
     app.fallthrough();

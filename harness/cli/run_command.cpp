@@ -225,7 +225,8 @@ void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose)
     command->add_flag("--retry-failed", arguments->suites.retry_failed,
                       "When resuming, run the items again that did not pass");
     command->add_option("--only", arguments->suites.only, "Of suites, run the items whose name matches the pattern")
-        ->type_name("GLOB");
+        ->type_name("GLOB")
+        ->check(not_empty);
     command->callback([&common, arguments, choose, seed, resume] {
         arguments->suites.database_given = !common.database.empty();
         arguments->suites.resume = resume->count() > 0;

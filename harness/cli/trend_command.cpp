@@ -1,16 +1,19 @@
 #include <algorithm>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/output_file.hpp"
 #include "harness/analyse/trend.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/run_selection.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "harness/record/reader.hpp"
+#include "reports/html/trend_page.hpp"
 #include "reports/trend.hpp"
 
 namespace railbreak::cli {
@@ -24,7 +27,16 @@ struct Options {
     std::string cluster;
     std::string algorithm;
     std::string phase;
+    std::string page; ///< file of the HTML page; empty: none
 };
+
+/// Writes the page whole or not at all.
+Result<void> write_page(const analyse::Trend& trend, const std::string& path) {
+    return write_file(path, [&](std::ostream& out) -> Result<void> {
+        out << reports::trend_html(trend);
+        return {};
+    });
+}
 
 Result<std::vector<record::RunData>> load_runs(const record::RunReader& reader, const Options& options) {
     const auto runs = reader.find_runs(options.scenario, "", options.cluster, options.last);
@@ -64,6 +76,11 @@ int trend(const CommonOptions& common, const Options& options) {
         return (!options.algorithm.empty() && series.algorithm != options.algorithm) ||
                (!options.phase.empty() && series.phase != options.phase);
     });
+    if (!options.page.empty()) {
+        if (const Result<void> written = write_page(found, options.page); !written) {
+            return tell(common, written.error());
+        }
+    }
     print_result(common.json ? reports::trend_json(found) : reports::trend_table(found));
     return 0;
 }
@@ -73,7 +90,7 @@ int trend(const CommonOptions& common, const Options& options) {
 void add_trend_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* command = app.add_subcommand("trend", "Show how a scenario's figures move from run to run");
     auto options = std::make_shared<Options>();
-    command->add_option("NAME", options->scenario, "Name of the scenario")->required();
+    command->add_option("NAME", options->scenario, "Name of the scenario")->required()->type_name("SCENARIO");
     command->add_option("--last", options->last, "How many runs")
         ->check(CLI::Range(1, kMostRuns))
         ->capture_default_str();
@@ -87,6 +104,9 @@ void add_trend_command(CLI::App& app, CommonOptions& common, const Choose& choos
     command->add_option("--cluster", options->cluster, "Only runs on that cluster (default: that of the latest run)");
     command->add_option("--algorithm", options->algorithm, "Only that algorithm");
     command->add_option("--phase", options->phase, "Only that phase");
+    command->add_option("--html", options->page, "Write a page of it for people into FILE, besides what is printed")
+        ->type_name("FILE")
+        ->check(not_empty);
     command->callback([&common, options, choose] {
         choose([&common, options] {
             return choose_database(common) ? trend(common, *options) : exit_code_of_bad_usage();

@@ -137,6 +137,22 @@ Result<SuiteData> find_former(const SuitePlan& plan, const std::string& which, c
     return data;
 }
 
+/// The suite to go on with, as it stands once no other process can go on with it.
+Result<SuiteData> take_former(const SuitePlan& plan, const SuiteOptions& options, record::Recorder& recorder) {
+    const Result<record::RunReader> reader = record::RunReader::open_readonly(options.run.database);
+    if (!reader) {
+        return tl::unexpected(reader.error());
+    }
+    Result<SuiteData> former = find_former(plan, options.resume.value_or(""), *reader);
+    if (!former) {
+        return former;
+    }
+    if (Result<void> taken = recorder.take_suite(former->suite.id); !taken) {
+        return fail(std::move(taken.error()));
+    }
+    return reader->load_suite(former->suite.suite_id);
+}
+
 /// What happens when an item does not pass is written down here; what a run is, elsewhere.
 class SuiteRunner {
 public:
@@ -332,13 +348,7 @@ Result<SuiteResult> run_suite(const SuitePlan& plan, const SuiteOptions& options
     if (!recorder) {
         return fail(std::move(recorder.error()));
     }
-    Result<SuiteData> data;
-    if (options.resume) {
-        const Result<record::RunReader> reader = record::RunReader::open_readonly(options.run.database);
-        data = reader ? find_former(plan, *options.resume, *reader) : tl::unexpected(reader.error());
-    } else {
-        data = begin(plan, options, *recorder);
-    }
+    Result<SuiteData> data = options.resume ? take_former(plan, options, *recorder) : begin(plan, options, *recorder);
     if (!data) {
         return fail(std::move(data.error()));
     }

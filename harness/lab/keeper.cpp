@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text_file.hpp"
 #include "harness/lab/fabric.hpp"
 
 namespace railbreak::lab {
@@ -206,9 +207,7 @@ std::optional<LabRecord> read_keeper(pid_t pid) {
                            .starts_with(fmt::format("/memfd:{}", kMemfdName))) {
         return std::nullopt;
     }
-    std::ifstream file(path);
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    auto record = parse_record(text);
+    auto record = parse_record(read_small_file(path));
     if (record) {
         record->keeper = keeper;
     }

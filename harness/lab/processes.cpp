@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -24,6 +23,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/text_file.hpp"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -86,8 +87,7 @@ bool is_inside(pid_t pid, std::span<const NamespaceId> namespaces, NamespaceProo
 } // namespace
 
 ProcessId identify_process(pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{}/stat", pid));
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string text = read_small_file(fmt::format("/proc/{}/stat", pid));
     // The second field is the name in brackets and may hold anything; the rest is counted from its last bracket.
     const auto bracket = text.rfind(')');
     if (pid <= 0 || bracket == std::string::npos) {

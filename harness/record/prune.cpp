@@ -19,7 +19,7 @@ namespace {
 struct Candidate {
     std::int64_t id;
     std::string run_id;
-    std::string scenario_name;
+    std::string kind; ///< scenario and where it ran: a simulated run says nothing in the place of a measured one
     std::int64_t started_realtime_ns;
     std::int64_t finished_realtime_ns;
     std::string controller;
@@ -29,10 +29,11 @@ struct Candidate {
 // All runs, latest first.
 std::vector<Candidate> candidates(SQLite::Database& database, bool many_runs) {
     SQLite::Statement statement(
-        database, fmt::format("SELECT id, run_id, scenario_name, started_realtime_ns, finished_realtime_ns, {}, "
+        database, fmt::format("SELECT id, run_id, scenario_name || char(10) || backend || char(10) || {}, "
+                              "started_realtime_ns, finished_realtime_ns, {}, "
                               "coalesce((SELECT verdict FROM verdicts WHERE run = r.id AND scope = 'run'), '') "
                               "FROM runs r ORDER BY id DESC",
-                              many_runs ? "controller" : "''"));
+                              many_runs ? "cluster" : "''", many_runs ? "controller" : "''"));
     return all_rows<Candidate>(statement, [](Columns& c) {
         return Candidate{c.int64(), c.text(), c.text(), c.int64(), c.int64(), c.text(), c.text()};
     });
@@ -57,8 +58,8 @@ public:
 
     // Whether the run goes; counts in `plan` why one stays that the rules would let go.
     bool lets_go(const Candidate& run, PrunePlan& plan) {
-        const std::int32_t place = ++places_[run.scenario_name];
-        const bool latest_pass = run.verdict == "pass" && passed_.insert(run.scenario_name).second;
+        const std::int32_t place = ++places_[run.kind];
+        const bool latest_pass = run.verdict == "pass" && passed_.insert(run.kind).second;
         const bool unfinished = run.finished_realtime_ns == 0;
         if ((retention_.keep && place <= *retention_.keep) || (retention_.unfinished && !unfinished) ||
             (retention_.older_than && run.started_realtime_ns > (retention_.now - *retention_.older_than).count())) {
@@ -83,8 +84,8 @@ public:
 private:
     const Retention& retention_;
     std::set<std::int64_t> baseline_;
-    std::unordered_map<std::string, std::int32_t> places_; // by scenario: runs seen so far
-    std::unordered_set<std::string> passed_;               // scenarios whose latest pass has been seen
+    std::unordered_map<std::string, std::int32_t> places_; // by kind: runs seen so far
+    std::unordered_set<std::string> passed_;               // kinds whose latest pass has been seen
 };
 
 } // namespace

@@ -72,6 +72,9 @@ public:
     /// Stores a suite with all its items in one transaction and gives its id (SuiteRow::id and SuiteItemRow::suite are
     /// ignored).
     [[nodiscard]] Result<std::int64_t> begin_suite(const SuiteRow& suite, const std::vector<SuiteItemRow>& items);
+    /// Makes this process the one that goes on with a suite, which is then unfinished again. Of several that ask, one
+    /// gets it. kRefused while the process that runs it may be alive, with its pid; kInput when there is no such suite.
+    [[nodiscard]] Result<void> take_suite(std::int64_t suite);
     /// Stores what has become of an item (by suite and item). kInternal when there is no such item.
     [[nodiscard]] Result<void> update_suite_item(const SuiteItemRow& item);
     [[nodiscard]] Result<void> finish_suite(std::int64_t suite, std::int64_t finished_realtime_ns);

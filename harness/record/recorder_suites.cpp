@@ -42,6 +42,33 @@ Result<std::int64_t> Recorder::begin_suite(const SuiteRow& suite, const std::vec
     });
 }
 
+Result<void> Recorder::take_suite(std::int64_t suite) {
+    return flatten(impl_->write("take over a suite", [&]() -> Result<void> {
+        // Immediate: nobody else can take it between the question and the answer.
+        SQLite::Transaction transaction(*impl_->database, SQLite::TransactionBehavior::IMMEDIATE);
+        SQLite::Statement query(*impl_->database,
+                                "SELECT suite_id, controller, finished_realtime_ns FROM suites WHERE id = ?");
+        bind_all(query, suite);
+        if (!query.executeStep()) {
+            return fail(ErrorKind::kInput,
+                        fmt::format("database {}: there is no suite {}", impl_->path.string(), suite));
+        }
+        const std::string suite_id = query.getColumn(0).getString();
+        const std::string holder = query.getColumn(1).getString();
+        const bool unfinished = query.getColumn(2).getInt64() == 0;
+        if (unfinished && holder != this_controller() && may_be_running(holder)) {
+            return fail(Error(ErrorKind::kRefused, fmt::format("suite {} is running in another process", suite_id))
+                            .with("controller", holder)
+                            .advise("wait for it, or end that process first"));
+        }
+        query.reset();
+        execute(*impl_->database, "UPDATE suites SET controller = ?, finished_realtime_ns = 0 WHERE id = ?",
+                this_controller(), suite);
+        transaction.commit();
+        return {};
+    }));
+}
+
 Result<void> Recorder::update_suite_item(const SuiteItemRow& item) {
     return flatten(impl_->write("update an item of a suite", [&]() -> Result<void> {
         SQLite::Transaction transaction(*impl_->database, SQLite::TransactionBehavior::IMMEDIATE);
@@ -55,8 +82,6 @@ Result<void> Recorder::update_suite_item(const SuiteItemRow& item) {
             return fail(ErrorKind::kInternal, fmt::format("database {}: there is no item {} of suite {} to update",
                                                           impl_->path.string(), item.item, item.suite));
         }
-        // A suite that was interrupted has another controller when it is resumed.
-        execute(*impl_->database, "UPDATE suites SET controller = ? WHERE id = ?", this_controller(), item.suite);
         transaction.commit();
         return {};
     }));

@@ -174,6 +174,25 @@ TEST_F(SuitesTest, ABaselineNeedsRunsThatThereAre) {
     EXPECT_EQ(reader().baseline("main")->at(0).run, runs_[0]) << "the former one stays";
 }
 
+TEST_F(SuitesTest, OneProcessAtATimeGoesOnWithASuite) {
+    const std::int64_t suite = begin();
+    ASSERT_TRUE(recorder_.take_suite(suite).has_value()) << "it is ours already";
+    const std::string ours = this_controller();
+    sql(path_, "UPDATE suites SET controller = replace(controller, 'pid:[', 'pid:[7')"); // cannot be seen from here
+    const auto taken = recorder_.take_suite(suite);
+    ASSERT_FALSE(taken.has_value());
+    EXPECT_EQ(taken.error().kind(), ErrorKind::kRefused);
+    EXPECT_THAT(taken.error().to_line(), HasSubstr("is running in another process"));
+    sql(path_, "UPDATE suites SET controller = 'another-boot pid:[1] 7 7'");
+    EXPECT_TRUE(recorder_.take_suite(suite).has_value()) << "its process is gone";
+    EXPECT_EQ(sql(path_, "SELECT controller FROM suites"), ours + "\n");
+    ASSERT_TRUE(recorder_.finish_suite(suite, 5).has_value());
+    sql(path_, "UPDATE suites SET controller = replace(controller, 'pid:[', 'pid:[7')");
+    EXPECT_TRUE(recorder_.take_suite(suite).has_value()) << "it ended, so that nobody runs it";
+    EXPECT_EQ(sql(path_, "SELECT finished_realtime_ns FROM suites"), "0\n") << "and goes on now";
+    EXPECT_EQ(recorder_.take_suite(suite + 1).error().kind(), ErrorKind::kInput);
+}
+
 TEST(ControllerMark, TellsALivingProcessFromOthers) {
     const std::string mark = this_controller();
     EXPECT_TRUE(may_be_running(mark)) << mark;

@@ -137,6 +137,15 @@ TEST_F(UpkeepTest, PrunesByCountPerScenarioAndByAge) {
     EXPECT_EQ(plan_prune(path_, {}).error().kind(), ErrorKind::kUsage);
 }
 
+TEST_F(UpkeepTest, ASimulatedRunDoesNotStandForAMeasuredOne) {
+    add("measured", "a", 1, "pass");
+    add("simulated1", "a", 2, "pass");
+    add("simulated2", "a", 3, "pass");
+    sql(path_, "UPDATE runs SET backend = 'sim', cluster = 'sim' WHERE run_id LIKE 'simulated%'");
+    EXPECT_EQ(pruned({.keep = 1}), "simulated1 ");
+    EXPECT_EQ(pruned({.older_than = Nanoseconds(0)}), "simulated1 ") << "each kind keeps its latest pass";
+}
+
 TEST_F(UpkeepTest, NeverPrunesBaselinesLivingRunsAndTheLatestPass) {
     const std::int64_t tagged = add("tagged", "a", 1, "pass");
     add("passed", "a", 2, "pass");
