@@ -20,8 +20,8 @@ ln -sf /proc/self/fd /dev/fd
 sed 's/\(^\| \)/\1+/g' /sys/fs/cgroup/cgroup.controllers >/sys/fs/cgroup/cgroup.subtree_control
 # Where no cgroup has a CPU quota, the first one makes the kernel patch its scheduler, and the end of the last one
 # patches it back (the static key of cfs_bandwidth_used). Under QEMU with a thread per CPU another CPU may go on with
-# the old translation of the breakpoint that stands there meanwhile, and traps without end: the guest stands still, after
-# some hundred changes at the latest, whoever makes them. So there is always a quota.
+# the old translation of the breakpoint that stands there meanwhile, and traps without end: the guest stands still,
+# after some hundred changes at the latest, whoever makes them. So there is always a quota.
 mkdir /sys/fs/cgroup/quota
 echo "100000 100000" >/sys/fs/cgroup/quota/cpu.max
 
