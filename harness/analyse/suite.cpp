@@ -57,8 +57,9 @@ SuiteOutcome judge_suite(const record::SuiteData& data) {
     }
     const auto alike = std::ranges::count_if(
         outcome.items, [&](const ItemOutcome& item) { return item.finished && verdict_of(item) == outcome.verdict; });
-    outcome.reason = fmt::format("{}{}: {}", data.items[worst].name,
-                                 alike > 1 ? fmt::format(" and {} more", alike - 1) : "", data.reasons[worst]);
+    outcome.reason =
+        fmt::format("{}{}: {}", data.items[worst].name, alike > 1 ? fmt::format(" and {} more", alike - 1) : "",
+                    data.reasons[worst].empty() ? "its run was deleted since" : data.reasons[worst]);
     return outcome;
 }
 

@@ -17,6 +17,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::size_t kMostTag = 64;
+
 struct SetArguments {
     std::string tag;
     std::vector<std::string> runs;
@@ -83,6 +85,32 @@ int print_baselines(const CommonOptions& common, const std::vector<record::Basel
     return 0;
 }
 
+/// A run that goes on, or never ended, cannot stand for how it should be.
+Result<void> check_ended(const record::RunReader& reader, const std::vector<std::int64_t>& runs) {
+    for (const std::int64_t run : runs) {
+        const Result<record::RunState> state = reader.run_state(run);
+        if (!state) {
+            return tl::unexpected(state.error());
+        }
+        if (!state->finished) {
+            return fail(Error(ErrorKind::kInput, "a run of the baseline has not ended")
+                            .with("row", std::to_string(run))
+                            .advise("name runs that have a verdict; railbreak list shows them"));
+        }
+    }
+    return {};
+}
+
+std::string tag_problem(const std::string& tag) {
+    const bool plain = std::ranges::all_of(tag, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+               c == '-';
+    });
+    return plain && !tag.empty() && tag.size() <= kMostTag
+               ? ""
+               : fmt::format("a tag is 1 to {} of the characters a-z, A-Z, 0-9, '.', '_' and '-'", kMostTag);
+}
+
 int set(const CommonOptions& common, const SetArguments& arguments) {
     Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
@@ -91,6 +119,9 @@ int set(const CommonOptions& common, const SetArguments& arguments) {
     Result<std::vector<std::int64_t>> runs = chosen_runs(*reader, arguments);
     if (!runs) {
         return tell(common, runs.error());
+    }
+    if (const Result<void> ended = check_ended(*reader, *runs); !ended) {
+        return tell(common, ended.error());
     }
     Result<record::Recorder> recorder = record::Recorder::open(common.database);
     if (!recorder) {
@@ -145,7 +176,7 @@ void add_baseline_command(CLI::App& app, CommonOptions& common, const Choose& ch
     };
     CLI::App* setting = command->add_subcommand("set", "Make runs the baseline TAG, in the place of what it was");
     auto arguments = std::make_shared<SetArguments>();
-    setting->add_option("TAG", arguments->tag, "Name of the baseline")->required();
+    setting->add_option("TAG", arguments->tag, "Name of the baseline")->required()->check(tag_problem);
     setting->add_option("RUN", arguments->runs, "Run ids, beginnings of them, or latest");
     setting->add_option("--suite", arguments->suite, "All runs of this suite")->type_name("SUITE");
     setting->add_option("--note", arguments->note, "Why, in a line")->type_name("TEXT");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,6 +17,7 @@
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
 #include "reports/import_nccl.hpp"
+#include "scenarios/limits.hpp"
 
 namespace railbreak::cli {
 
@@ -108,6 +110,14 @@ void print_imported(const CommonOptions& common, const std::vector<record::RunDa
     }
 }
 
+std::string name_problem(const std::string& name) {
+    const bool plain =
+        std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+    return plain && !name.empty() && name.size() <= scenarios::kMaxNameLength
+               ? ""
+               : fmt::format("a name is 1 to {} of the characters a-z, 0-9 and -", scenarios::kMaxNameLength);
+}
+
 int import_file(const CommonOptions& common, const ImportOptions& options) {
     const Result<std::string> text = content_of(options.file);
     if (!text) {
@@ -152,7 +162,8 @@ void add_import_command(CLI::App& app, CommonOptions& common, const Choose& choo
         "Record what nccl-tests' all_reduce_perf measured, as runs to compare with: its text or its JSON (-J)");
     auto options = std::make_shared<ImportOptions>();
     import->add_option("FILE", options->file, "What it wrote, - for standard input")->required();
-    import->add_option("--name", options->name, "Name of the runs, as of a scenario (default: that of the file)");
+    import->add_option("--name", options->name, "Name of the runs, as of a scenario (default: that of the file)")
+        ->check(name_problem);
     import->callback([&common, options, choose] {
         choose([&common, options] {
             return choose_database(common) ? import_file(common, *options) : exit_code_of_bad_usage();

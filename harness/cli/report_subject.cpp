@@ -50,6 +50,10 @@ Result<std::optional<record::SuiteData>> suite_of_latest_run(const record::RunRe
     return own ? std::optional(std::move(*suite)) : std::nullopt;
 }
 
+bool is_ambiguous(const Error& error) {
+    return std::ranges::any_of(error.facts(), [](const auto& fact) { return fact.first == record::kAmbiguous; });
+}
+
 } // namespace
 
 const std::string& ReportSubject::id() const {
@@ -65,7 +69,13 @@ Result<ReportSubject> find_report_subject(const record::RunReader& reader, std::
         }
         return *suite ? subject_of(reader, std::move(**suite)) : subject_of(std::move(*run));
     }
+    if (!run && is_ambiguous(run.error())) {
+        return fail(std::move(run.error()));
+    }
     Result<record::SuiteData> suite = reader.load_suite(which);
+    if (!suite && is_ambiguous(suite.error())) {
+        return fail(std::move(suite.error()));
+    }
     if (run && suite) {
         return fail(
             Error(ErrorKind::kInput, fmt::format("\"{}\" is the beginning of a run's id and of a suite's", which))

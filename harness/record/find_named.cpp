@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/record/columns.hpp"
+#include "harness/record/reader.hpp"
 
 namespace railbreak::record {
 
@@ -62,6 +63,8 @@ Result<std::int64_t> find_named(SQLite::Database& database, const std::filesyste
     if (found.size() > 1) {
         return fail(Error(ErrorKind::kInput, fmt::format("database {}: \"{}\" begins more than one {}'s name",
                                                          path.string(), which, in.noun))
+                        .with(kAmbiguous, found.size() > kNamesInErrors ? fmt::format("more than {}", kNamesInErrors)
+                                                                        : std::to_string(found.size()))
                         .advise(fmt::format("give more of one of: {}", names(found))));
     }
     return found.front().id;

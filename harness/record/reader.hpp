@@ -13,6 +13,9 @@
 
 namespace railbreak::record {
 
+/// The fact of an Error that a name is the beginning of several; its value says how many.
+inline constexpr std::string_view kAmbiguous = "matches";
+
 /// One line of the list of runs.
 struct RunSummary {
     std::string run_id;
