@@ -1,6 +1,7 @@
 #include "scenarios/summary.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -138,8 +139,9 @@ Nanoseconds estimate_run_time(const Scenario& scenario) {
     const double seconds = healthy * (counts.warmup + counts.steady + counts.recovered) +
                            ring_seconds(scenario, slowest) * counts.degraded + extra;
     const double all = seconds * static_cast<double>(scenario.workload.algorithms.size());
-    constexpr double kMostSeconds = 9e9; // what 64 bits of nanoseconds hold
-    return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(std::min(all, kMostSeconds)));
+    constexpr double kMostSeconds = 9e9;                                   // what 64 bits of nanoseconds hold
+    const double kept = std::isnan(all) ? 0 : std::min(all, kMostSeconds); // a cluster without ranks or rate
+    return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(kept));
 }
 
 Summary summarise(const Scenario& scenario) {

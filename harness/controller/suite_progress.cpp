@@ -30,14 +30,14 @@ Nanoseconds SuiteClock::left(const std::vector<ExpectedItem>& items) const {
     for (const auto& [scenario, took] : took_) {
         medians.emplace(scenario, median(took));
     }
-    Nanoseconds total{0};
+    double total = 0; // a few items of years are more than 64 bits of nanoseconds hold
     for (const ExpectedItem& item : items) {
         const auto known = medians.find(item.scenario);
-        total += known != medians.end()
-                     ? known->second
-                     : Nanoseconds(static_cast<std::int64_t>(static_cast<double>(item.estimate.count()) * ratio));
+        total += known != medians.end() ? static_cast<double>(known->second.count())
+                                        : static_cast<double>(item.estimate.count()) * ratio;
     }
-    return total;
+    constexpr double kMost = 9e18;
+    return Nanoseconds(static_cast<std::int64_t>(std::min(total, kMost)));
 }
 
 std::string rough(Nanoseconds duration) {

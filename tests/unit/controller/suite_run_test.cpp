@@ -265,6 +265,8 @@ TEST(SuiteClock, LearnsFromWhatHasRun) {
     clock.finished({"a", seconds(10)}, seconds(90));
     EXPECT_EQ(clock.left({{"a", seconds(10)}}), seconds(25));
     EXPECT_EQ(clock.left({}), seconds(0));
+    const Nanoseconds centuries(9'000'000'000'000'000'000);
+    EXPECT_EQ(SuiteClock().left({{"a", centuries}, {"b", centuries}}), centuries) << "more is not counted";
 }
 
 TEST(SuiteClock, SaysTimesRoughly) {
