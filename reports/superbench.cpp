@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/analyse/verdict.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/facts.hpp"
 
@@ -39,20 +40,11 @@ void add(Json& line, const std::string& name, const std::optional<double>& value
     }
 }
 
-// As the exit codes of `railbreak run`; SuperBench's rules take anything but 0 for a failure.
+// The exit code of `railbreak run`; SuperBench's rules take anything but 0 for a failure.
 int return_code(const RunData& data) {
-    const record::VerdictRow* run = find_verdict(data, "run");
-    for (const record::VerdictRow& row : data.verdicts) {
-        if (row.scope == "teardown" && row.verdict != "pass") {
-            return 5;
-        }
-    }
-    const std::string_view verdict = run != nullptr ? std::string_view(run->verdict) : "";
-    return verdict == "pass"                           ? 0
-           : verdict == "fail" || verdict == "invalid" ? 1
-           : verdict == "inconclusive"                 ? 2
-           : verdict == "refused"                      ? 3
-                                                       : 4; // aborted, or never finished
+    const analyse::ExitCode code = analyse::exit_code_of(data.verdicts);
+    const bool finished = find_verdict(data, "run") != nullptr || code == analyse::ExitCode::kTeardown;
+    return static_cast<int>(finished ? code : analyse::ExitCode::kAborted);
 }
 
 void add_collective(const RunData& data, const std::vector<PhaseStatistics>& statistics, Json& line) {

@@ -50,6 +50,7 @@ void hold_against_limits(const scenarios::Expectation& expectation, const Histor
                          record::VerdictRow& row);
 /// A metric of each fault that the expectation is about, under one algorithm.
 void judge_fault_metric(const record::RunData& data, const scenarios::Plan& plan,
+                        const std::vector<record::PhaseStatistics>& statistics,
                         const scenarios::Expectation& expectation, const std::string& algorithm, const History& history,
                         std::vector<record::VerdictRow>& rows);
 

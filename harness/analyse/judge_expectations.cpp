@@ -213,7 +213,7 @@ void judge_expectations(const RunData& data, const scenarios::Plan& plan,
             if (expectation.outcome) {
                 rows.push_back(judge_outcome(data, plan, expectation, algorithm));
             } else if (is_of_a_fault(expectation.metric)) {
-                judge_fault_metric(data, plan, expectation, algorithm, history, rows);
+                judge_fault_metric(data, plan, statistics, expectation, algorithm, history, rows);
             } else if (expectation.metric == Metric::kCorrectness) {
                 rows.push_back(judge_share_of_right(data, plan, expectation, algorithm, history, statistics));
             } else {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/analyse/judge.hpp"
+#include "harness/analyse/recovery.hpp"
 
 namespace railbreak::analyse {
 
@@ -40,19 +41,6 @@ std::string duration(double seconds) {
     return railbreak::to_string(Nanoseconds(static_cast<std::int64_t>(seconds * 1e9 + 0.5)));
 }
 
-/// The iterations of the algorithm that may tell something about a fault, in order of time.
-std::vector<const IterationRow*> judged_iterations(const RunData& data, const std::string& algorithm) {
-    std::vector<const IterationRow*> rows;
-    for (const IterationRow& row : data.iterations) {
-        if (row.algorithm == algorithm && (row.phase == to_string(scenarios::Phase::kDegraded) ||
-                                           row.phase == to_string(scenarios::Phase::kRecovered))) {
-            rows.push_back(&row);
-        }
-    }
-    std::ranges::stable_sort(rows, {}, &IterationRow::started_at);
-    return rows;
-}
-
 std::string place_of(const IterationRow& row) {
     return fmt::format("{} iteration {}", row.phase, row.iteration);
 }
@@ -60,20 +48,13 @@ std::string place_of(const IterationRow& row) {
 /// One expectation held against one injection.
 class FaultMetric {
 public:
-    FaultMetric(const RunData& data, const Expectation& expectation, const InjectionRow& injection,
-                const History& history, VerdictRow& row)
-        : data_(data), expectation_(expectation), injection_(injection), history_(history), row_(row) {
-        const std::vector<record::PhaseStatistics> all = record::phase_statistics(data);
-        const record::PhaseStatistics* steady = record::find(all, injection.algorithm, "steady");
-        if (steady != nullptr && steady->time_median_ns) {
-            slowest_ns_ = *steady->time_median_ns * (1 + static_cast<double>(expectation.band) / scenarios::kMillion);
-        }
-    }
+    FaultMetric(const RunData& data, const std::vector<record::PhaseStatistics>& statistics,
+                const Expectation& expectation, const InjectionRow& injection, const History& history, VerdictRow& row)
+        : data_(data), statistics_(statistics), expectation_(expectation), injection_(injection), history_(history),
+          row_(row) {}
 
     void judge() {
-        if (has_band(expectation_.metric) && slowest_ns_ <= 0) {
-            no_data("there is no steady phase of the algorithm to compare with");
-        } else if (expectation_.metric == Metric::kRecoveryTime) {
+        if (expectation_.metric == Metric::kRecoveryTime) {
             judge_recovery();
         } else if (expectation_.metric == Metric::kDetectionTime) {
             judge_detection();
@@ -96,41 +77,28 @@ private:
     }
 
     void judge_recovery() {
-        const std::int64_t from = injection_.reverted_at;
-        if (from == 0) {
-            return no_data("the fault was never undone");
+        const Recovery recovery = recovery_after(data_, statistics_, injection_, expectation_.band);
+        if (!recovery.no_data.empty()) {
+            return no_data(recovery.no_data);
         }
-        std::int32_t looked_at = 0;
-        std::int64_t last = from;
-        for (const IterationRow* row : judged_iterations(data_, injection_.algorithm)) {
-            const std::int64_t end = row->started_at + row->duration_ns;
-            if (end <= from || (!row->error.empty() && broken_off(data_))) {
-                continue;
-            }
-            ++looked_at;
-            last = std::max(last, end);
-            if (row->error.empty() && static_cast<double>(row->duration_ns) <= slowest_ns_) {
-                row_.measured = seconds_between(from, end);
-                return hold_against_limits(
-                    expectation_, history_,
-                    fmt::format("{} ended, within {} of the steady median, {} after the fault was "
-                                "undone",
-                                place_of(*row), band(), duration(*row_.measured)),
-                    row_);
-            }
+        const double seconds = seconds_between(0, recovery.time_ns);
+        if (recovery.is_missing()) {
+            return fail(fmt::format("none of {} iterations was back within {} of the steady median; the last ended {} "
+                                    "after the fault was undone",
+                                    recovery.looked_at, band(), duration(seconds)));
         }
-        if (looked_at == 0) {
-            return no_data("no iteration ended after the fault was undone");
-        }
-        fail(fmt::format("none of {} iterations was back within {} of the steady median; the last ended {} after the "
-                         "fault was undone",
-                         looked_at, band(), duration(seconds_between(from, last))));
+        row_.measured = seconds;
+        hold_against_limits(expectation_, history_,
+                            fmt::format("{} ended, within {} of the steady median, {} after the fault was undone",
+                                        place_of(*recovery.iteration), band(), duration(seconds)),
+                            row_);
     }
 
     void judge_detection() {
         const std::int64_t from = injection_.observed_at;
-        if (from == 0) {
-            return no_data("the fault was never observed");
+        const std::optional<double> slowest = slowest_normal_ns(statistics_, injection_.algorithm, expectation_.band);
+        if (!slowest || from == 0) {
+            return no_data(!slowest ? kNoSteadyPhase : "the fault was never observed");
         }
         const std::int64_t until =
             injection_.reverted_at > 0 ? injection_.reverted_at : std::numeric_limits<std::int64_t>::max();
@@ -144,7 +112,7 @@ private:
             ++looked_at;
             if (!row->error.empty() && !broken_off(data_)) {
                 take_earlier(sign, end, fmt::format("{} failed", place_of(*row)));
-            } else if (row->error.empty() && static_cast<double>(row->duration_ns) > slowest_ns_) {
+            } else if (row->error.empty() && static_cast<double>(row->duration_ns) > *slowest) {
                 take_earlier(sign, end,
                              fmt::format("{} ended, more than {} above the steady median", place_of(*row), band()));
             }
@@ -185,11 +153,11 @@ private:
     }
 
     const RunData& data_;
+    const std::vector<record::PhaseStatistics>& statistics_;
     const Expectation& expectation_;
     const InjectionRow& injection_;
     const History& history_;
     VerdictRow& row_;
-    double slowest_ns_ = 0; ///< what an iteration may take to count as no slower than the steady ones
 };
 
 /// The interface that a sentence of the agent's watch is about: "MTU of rail1 went from ...", "rail1 is gone".
@@ -241,7 +209,8 @@ std::optional<double> allowed_collateral(const scenarios::Plan& plan, const Inje
     return least;
 }
 
-void judge_fault_metric(const RunData& data, const scenarios::Plan& plan, const Expectation& expectation,
+void judge_fault_metric(const RunData& data, const scenarios::Plan& plan,
+                        const std::vector<record::PhaseStatistics>& statistics, const Expectation& expectation,
                         const std::string& algorithm, const History& history, std::vector<VerdictRow>& rows) {
     for (const scenarios::PlannedFault& fault : plan.faults) {
         if (is_off(fault) || !is_named(fault.name, expectation.fault.value_or(fault.name))) {
@@ -254,7 +223,7 @@ void judge_fault_metric(const RunData& data, const scenarios::Plan& plan, const 
             return one.fault == fault.id && one.algorithm == algorithm;
         });
         if (injection != data.injections.end()) {
-            FaultMetric(data, expectation, *injection, history, row).judge();
+            FaultMetric(data, statistics, expectation, *injection, history, row).judge();
         }
         rows.push_back(std::move(row));
     }

@@ -3,12 +3,14 @@
 #include "reports/html/suite_page.hpp"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/analyse/suite.hpp"
 #include "reports/html/chart.hpp"
 #include "reports/html/figures.hpp"
 #include "reports/html/page.hpp"
@@ -37,7 +39,7 @@ constexpr std::int64_t kLatest = std::int64_t{1} << 62U; // the year 2116
 struct Item {
     const SuiteItemRow& row;
     std::string run_id;
-    std::string verdict; ///< of its run; else its state
+    std::string verdict; ///< analyse::ItemOutcome::word
     std::string reason;
     const RunData* run = nullptr;
     std::int64_t started_at = 0; ///< of the run, wall clock, held within what can be reckoned with
@@ -48,6 +50,7 @@ struct Item {
 /// A suite as its page looks at it.
 struct SuiteView {
     const SuiteData& data;
+    analyse::SuiteOutcome outcome;
     std::vector<Item> items;
     std::vector<std::string> algorithms; ///< of all runs, in the order in which they come; the index is the series
 };
@@ -57,13 +60,12 @@ std::string at_or_empty(const std::vector<std::string>& texts, std::size_t i) {
 }
 
 SuiteView suite_view_of(const SuiteData& suite, const std::vector<RunData>& runs) {
-    SuiteView view{.data = suite, .items = {}, .algorithms = {}};
+    SuiteView view{.data = suite, .outcome = analyse::judge_suite(suite), .items = {}, .algorithms = {}};
     for (std::size_t i = 0; i < suite.items.size(); ++i) {
         Item item{.row = suite.items[i],
                   .run_id = at_or_empty(suite.run_ids, i),
-                  .verdict = at_or_empty(suite.verdicts, i),
+                  .verdict = view.outcome.items[i].word,
                   .reason = at_or_empty(suite.reasons, i)};
-        item.verdict = item.verdict.empty() ? item.row.state : item.verdict;
         item.reason = item.reason.empty() ? item.row.reason : item.reason;
         const auto run = std::find_if(runs.begin(), runs.end(), [&](const RunData& data) {
             return !item.run_id.empty() && data.run.run_id == item.run_id;
@@ -84,22 +86,18 @@ SuiteView suite_view_of(const SuiteData& suite, const std::vector<RunData>& runs
     return view;
 }
 
-/// How many items have each verdict or state; the worst first.
+/// How many items have each word; the worst verdict first, what is no verdict before those that passed.
 std::vector<std::pair<std::string, std::int64_t>> counts_of(const SuiteView& view) {
-    constexpr std::array<std::string_view, 9> kOrder{"fail",    "invalid", "aborted", "refused", "inconclusive",
-                                                     "running", "waiting", "skipped", "pass"};
     std::map<std::string, std::int64_t> found;
     for (const Item& item : view.items) {
         ++found[item.verdict];
     }
-    std::vector<std::pair<std::string, std::int64_t>> counts;
-    for (const std::string_view verdict : kOrder) {
-        if (const auto known = found.find(std::string(verdict)); known != found.end()) {
-            counts.emplace_back(*known);
-            found.erase(known);
-        }
-    }
-    counts.insert(counts.begin(), found.begin(), found.end()); // words that this page does not know
+    std::vector<std::pair<std::string, std::int64_t>> counts(found.begin(), found.end());
+    const auto badness = [](const auto& count) {
+        const std::optional<analyse::Verdict> verdict = analyse::parse_verdict(count.first);
+        return verdict ? 2 * static_cast<int>(*verdict) : 1;
+    };
+    std::ranges::stable_sort(counts, std::greater(), badness);
     return counts;
 }
 
@@ -120,17 +118,18 @@ std::string params_text(const std::string& json) {
 }
 
 Element banner_of(const SuiteView& view) {
-    const std::vector<std::pair<std::string, std::int64_t>> counts = counts_of(view);
-    const std::string worst = counts.empty() ? "" : counts.front().first;
+    const std::string_view verdict = to_string(view.outcome.verdict);
     std::string sentence;
-    for (const auto& [verdict, count] : counts) {
-        sentence += fmt::format("{}{} {}", sentence.empty() ? "" : ", ", grouped(count), verdict);
+    for (const auto& [word, count] : counts_of(view)) {
+        sentence += fmt::format("{}{} {}", sentence.empty() ? ": " : ", ", grouped(count), word);
     }
-    Element banner("div", {{"class", fmt::format("banner v-{}", worst.empty() ? "none" : worst)}});
-    banner.add(element("p", {{"class", "verdict"}}, badge(worst)));
-    banner.add(
-        element("p", {{"class", "reason"}},
-                fmt::format("{}: {}.", counted(static_cast<std::int64_t>(view.items.size()), "item"), sentence)));
+    Element banner("div", {{"class", fmt::format("banner v-{}", verdict)}});
+    banner.add(element("p", {{"class", "verdict"}}, badge(verdict)));
+    if (!view.outcome.reason.empty()) {
+        banner.add(element("p", {{"class", "reason"}}, view.outcome.reason));
+    }
+    banner.add(element("p", {{"class", "reason"}},
+                       fmt::format("{}{}.", counted(static_cast<std::int64_t>(view.items.size()), "item"), sentence)));
     if (view.data.suite.finished_realtime_ns == 0) {
         banner.add(element("p", {{"class", "teardown"}}, "The suite has not ended: it goes on, or was interrupted."));
     }

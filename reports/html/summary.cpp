@@ -167,22 +167,42 @@ std::string exact(const PhaseStatistics& entry) {
     return exact_duration(static_cast<std::int64_t>(*entry.time_median_ns));
 }
 
-void add_recovery_tile(const View& view, Element& tiles) {
-    const AlgorithmView* slowest = nullptr;
-    std::int64_t longest = 0;
+/// The algorithm that was back to normal last; one that never was comes before all others.
+const AlgorithmView* last_back(const View& view) {
+    const AlgorithmView* last = nullptr;
     for (const AlgorithmView& algorithm : view.algorithms) {
-        if (const std::optional<Recovery> recovery = recovery_of(view, algorithm);
-            recovery && recovery->time_ns > longest) {
-            longest = recovery->time_ns;
-            slowest = &algorithm;
+        const std::optional<analyse::Recovery>& one = algorithm.recovery;
+        if (!one || !one->no_data.empty()) {
+            continue;
+        }
+        const auto key = [](const analyse::Recovery& recovery) {
+            return std::pair(recovery.is_missing(), recovery.time_ns);
+        };
+        if (last == nullptr || key(*one) > key(*last->recovery)) {
+            last = &algorithm;
         }
     }
-    if (slowest != nullptr) {
-        tiles.add(tile(
-            "Back to normal", duration(static_cast<double>(longest)),
-            fmt::format("after the fault ended, {}{}", view.algorithms.size() > 1 ? "at most; " : "", slowest->name),
-            exact_duration(longest)));
+    return last;
+}
+
+void add_recovery_tile(const View& view, Element& tiles) {
+    const AlgorithmView* last = last_back(view);
+    if (last == nullptr) {
+        return;
     }
+    const analyse::Recovery& recovery = *last->recovery;
+    const std::string band =
+        fmt::format("at most {} % above the steady median", plain(100.0 * recovery.band / scenarios::kMillion));
+    if (recovery.is_missing()) {
+        tiles.add(tile("Back to normal", "never",
+                       fmt::format("{}: none of {} after the fault was {}", last->name,
+                                   counted(recovery.looked_at, "iteration"), band)));
+        return;
+    }
+    tiles.add(tile("Back to normal", duration(static_cast<double>(recovery.time_ns)),
+                   fmt::format("after the fault was undone: {}{}; {}", last->name,
+                               view.algorithms.size() > 1 ? ", the last to be" : "", band),
+                   exact_duration(recovery.time_ns)));
 }
 
 } // namespace

@@ -52,8 +52,8 @@ class Timeline {
 public:
     Timeline(const View& view, const AlgorithmView& algorithm)
         : view_(view), algorithm_(algorithm), stretches_(stretches(algorithm.iterations)),
-          recovery_(recovery_of(view, algorithm)), shown_(thinned(algorithm.iterations, kMostBars)),
-          series_(series_class(algorithm.series)) {
+          recovery_(algorithm.recovery && algorithm.recovery->iteration != nullptr ? algorithm.recovery : std::nullopt),
+          shown_(thinned(algorithm.iterations, kMostBars)), series_(series_class(algorithm.series)) {
         find_range();
         assign_lanes();
         plot_.emplace(fmt::format("timeline-{}", algorithm.series), kWidth, margins().top + kHeight + margins().bottom,
@@ -245,8 +245,8 @@ private:
         std::string text = "A bar is one AllReduce: as wide as it lasted, and as high. The shaded part is when a fault "
                            "was in force, hatched where it was being put on or taken off.";
         if (recovery_) {
-            text += fmt::format(" Normal again means right and at most {} % above the steady median.",
-                                plain((kNormalTime - 1) * 100));
+            text += fmt::format(" Back to normal means right and at most {} % above the steady median.",
+                                plain(100.0 * recovery_->band / scenarios::kMillion));
         }
         return text + thinning_note(shown_.size(), algorithm_.iterations.size());
     }
@@ -309,7 +309,7 @@ private:
     const View& view_;
     const AlgorithmView& algorithm_;
     std::vector<Stretch> stretches_;
-    std::optional<Recovery> recovery_;
+    std::optional<analyse::Recovery> recovery_;
     std::vector<const IterationRow*> shown_;
     std::string series_;
     std::int64_t from_ = 0; ///< left end of the time axis

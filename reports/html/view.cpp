@@ -1,14 +1,15 @@
 #include "reports/html/view.hpp"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "harness/analyse/verdict.hpp"
 #include "reports/facts.hpp"
 #include "reports/html/figures.hpp"
+#include "scenarios/plan.hpp"
 
 namespace railbreak::reports::html {
 
@@ -74,7 +75,12 @@ View view_of(RunData data) {
     for (const InjectionRow& row : view.data.injections) {
         view_named(view.algorithms, row.algorithm).injections.push_back(&row);
     }
+    // A plan that cannot be read, of an imported run or an older version, has no expectations.
+    const Result<scenarios::Plan> plan = scenarios::plan_from_json(view.data.run.plan_json);
+    const std::vector<scenarios::Expectation> expectations =
+        plan ? plan->expectations : std::vector<scenarios::Expectation>();
     for (AlgorithmView& algorithm : view.algorithms) {
+        algorithm.recovery = analyse::recovery_of(view.data, view.statistics, expectations, algorithm.name);
         std::stable_sort(algorithm.iterations.begin(), algorithm.iterations.end(),
                          [](const auto* a, const auto* b) { return a->started_at < b->started_at; });
         std::stable_sort(algorithm.injections.begin(), algorithm.injections.end(),
@@ -92,26 +98,6 @@ std::string outcome_of(const IterationRow& row, bool simulated) {
         return row.error.size() > kLongestError ? row.error.substr(0, kLongestError) + " ..." : row.error;
     }
     return !row.correct ? "wrong result" : simulated ? "proven" : "right";
-}
-
-std::optional<Recovery> recovery_of(const View& view, const AlgorithmView& algorithm) {
-    Recovery recovery;
-    for (const InjectionRow* row : algorithm.injections) {
-        recovery.reverted_at = std::max(recovery.reverted_at, row->reverted_at);
-    }
-    const record::PhaseStatistics* steady = record::find(view.statistics, algorithm.name, "steady");
-    if (recovery.reverted_at == 0 || steady == nullptr || !steady->time_median_ns) {
-        return std::nullopt;
-    }
-    for (const IterationRow* row : algorithm.iterations) {
-        const bool normal = static_cast<double>(row->duration_ns) <= kNormalTime * *steady->time_median_ns;
-        if (row->started_at >= recovery.reverted_at && is_right(*row) && normal) {
-            recovery.iteration = row;
-            recovery.time_ns = row->started_at + row->duration_ns - recovery.reverted_at;
-            return recovery;
-        }
-    }
-    return std::nullopt;
 }
 
 std::vector<const IterationRow*> thinned(const std::vector<const IterationRow*>& all, std::size_t most) {
@@ -168,15 +154,14 @@ std::string offset(const View& view, std::int64_t at) {
 }
 
 std::string worst_verdict(const RunData& data, std::string_view scope) {
-    constexpr std::array<std::string_view, 6> kOrder{"fail", "invalid", "refused", "aborted", "inconclusive", "pass"};
-    for (const std::string_view verdict : kOrder) {
-        for (const record::VerdictRow& row : data.verdicts) {
-            if (row.scope == scope && row.verdict == verdict) {
-                return std::string(verdict);
-            }
+    std::optional<analyse::Verdict> worst;
+    for (const record::VerdictRow& row : data.verdicts) {
+        const std::optional<analyse::Verdict> verdict = analyse::parse_verdict(row.verdict);
+        if (row.scope == scope && verdict) {
+            worst = std::max(worst.value_or(*verdict), *verdict);
         }
     }
-    return "";
+    return worst ? std::string(to_string(*worst)) : "";
 }
 
 } // namespace railbreak::reports::html

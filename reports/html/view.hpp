@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/analyse/recovery.hpp"
 #include "harness/record/rows.hpp"
 #include "harness/record/statistics.hpp"
 
@@ -19,6 +20,7 @@ struct AlgorithmView {
     std::size_t series = 0;                              ///< its colour and shape on the whole page
     std::vector<const record::IterationRow*> iterations; ///< by start
     std::vector<const record::InjectionRow*> injections; ///< applied under it, by order
+    std::optional<analyse::Recovery> recovery;           ///< as verdicts see it
 };
 
 /// See the file comment. May be moved, not copied: the algorithms point into the data.
@@ -34,17 +36,6 @@ struct View {
     std::vector<AlgorithmView> algorithms; ///< in the order of the run
 };
 [[nodiscard]] View view_of(record::RunData data);
-
-/// When an algorithm was back to normal after its faults.
-struct Recovery {
-    std::int64_t reverted_at = 0;                    ///< the end of its last fault
-    const record::IterationRow* iteration = nullptr; ///< the first that was right and about as fast as before
-    std::int64_t time_ns = 0;                        ///< from the end of the fault to the end of that iteration
-};
-/// An iteration counts as normal up to this share above the steady median.
-inline constexpr double kNormalTime = 1.1;
-/// Nothing where no fault ended, nothing ran before it, or no iteration was normal again.
-[[nodiscard]] std::optional<Recovery> recovery_of(const View& view, const AlgorithmView& algorithm);
 
 /// Whether an iteration ended without error and with the expected digest.
 [[nodiscard]] bool is_right(const record::IterationRow& row);
@@ -68,8 +59,7 @@ inline constexpr double kNormalTime = 1.1;
 /// "+0.532 s" after the origin, four significant digits; a dash for what did not happen.
 [[nodiscard]] std::string offset(const View& view, std::int64_t at);
 
-/// The worst verdict of the rows of a scope, empty where there are none: fail, invalid, refused, aborted, inconclusive,
-/// pass.
+/// The worst verdict of the rows of a scope, by the order of analyse::Verdict; empty where there are none.
 [[nodiscard]] std::string worst_verdict(const record::RunData& data, std::string_view scope);
 
 } // namespace railbreak::reports::html

@@ -377,6 +377,9 @@ TEST(SuperbenchReport, HasALineForEachHost) {
               5)
         << "a fault that is not restored";
     EXPECT_EQ(nlohmann::json::parse(report_of(unfinished_run(), "superbench")).at("allreduce-perf/return_code"), 4);
+    record::RunData invalid = good_run(); // beats its bound, and nothing failed: as inconclusive as for the run itself
+    invalid.verdicts.front().verdict = "invalid";
+    EXPECT_EQ(nlohmann::json::parse(lines_of(report_of(invalid, "superbench"))[0]).at("allreduce-perf/return_code"), 2);
 }
 
 TEST(MarkdownReport, BeginsWithTheVerdictAndKeepsItsTablesWhole) {

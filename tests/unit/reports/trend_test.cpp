@@ -45,6 +45,24 @@ TEST(TrendReport, ShowsLevelsGapsAndPlansInText) {
     EXPECT_EQ(trend_table(analyse::trend_data({})), "no runs\n");
 }
 
+/// Twelve nights, and eight that are slower by 10 %.
+analyse::Gate gate_of_nights() {
+    const std::vector<RunData> all = nights();
+    return analyse::gate({all.begin(), all.begin() + 12}, {all.begin() + 12, all.begin() + 20});
+}
+
+TEST(TrendReport, IsThatOfTheGoldenFiles) {
+    analyse::Trend trend = analyse::trend_data(nights());
+    trend.series.resize(2); // the others are no different
+    expect_golden("trend.txt", trend_table(trend));
+    expect_golden("trend.json", trend_json(trend));
+}
+
+TEST(GateReport, IsThatOfTheGoldenFiles) {
+    expect_golden("gate.txt", gate_table(gate_of_nights(), "nightly"));
+    expect_golden("gate.json", gate_json(gate_of_nights(), "nightly", 1));
+}
+
 TEST(TrendReport, HasTheSameAsJson) {
     const nlohmann::json json = nlohmann::json::parse(trend_json(analyse::trend_data(nights())));
     EXPECT_EQ(json.at("schema"), "railbreak-trend-report");
@@ -57,10 +75,7 @@ TEST(TrendReport, HasTheSameAsJson) {
 }
 
 TEST(GateReport, HasOneLineForEachFinding) {
-    const std::vector<RunData> all = nights();
-    const std::vector<RunData> before(all.begin(), all.begin() + 12);
-    const std::vector<RunData> after(all.begin() + 12, all.begin() + 20);
-    const analyse::Gate gate = analyse::gate(before, after);
+    const analyse::Gate gate = gate_of_nights();
     const std::string text = gate_table(gate, "evil\x1b[2J");
     EXPECT_THAT(text, HasSubstr("against the baseline evil?[2J, tolerated 3 %\n"));
     EXPECT_THAT(text, HasSubstr("  REGRESSION  half-rate-nic: ring steady: this is slower than the baseline by "));
