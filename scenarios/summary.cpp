@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "scenarios/diagnostic.hpp"
-#include "scenarios/fault_overlap.hpp"
 #include "scenarios/fault_summary.hpp"
 #include "scenarios/plan.hpp"
 
@@ -19,13 +18,71 @@ namespace {
 constexpr double kFrameHeaderBytes = 14.0;
 constexpr double kTcpIpHeaderBytes = 52.0;
 
-/// Seconds of one ring iteration at a port rate.
-double ring_seconds(const Scenario& scenario, BitRate rate) {
-    const double ranks = scenario.cluster.ranks();
-    const double mtu = scenario.cluster.mtu_bytes;
-    const double goodput =
-        static_cast<double>(rate.bits_per_s()) * (mtu - kTcpIpHeaderBytes) / (mtu + kFrameHeaderBytes);
-    return 2.0 * (ranks - 1.0) / ranks * 8.0 * static_cast<double>(scenario.workload.bytes.bytes()) / goodput;
+constexpr double kMostSeconds = 9e9; // what 64 bits of nanoseconds hold
+
+/// NaN, of a cluster without ranks or rate, is no time at all.
+Nanoseconds from_seconds(double seconds) {
+    const double kept = std::isnan(seconds) ? 0 : std::clamp(seconds, 0.0, kMostSeconds);
+    return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(kept));
+}
+
+double to_seconds(Nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+/// What the slowest port has left while a fault holds for the whole phase.
+BitRate rate_during(const PlannedFault& fault, const ClusterSpec& cluster) {
+    if (fault.at_iteration || is_off(fault)) {
+        return cluster.rate;
+    }
+    if (fault.kind == FaultKind::kCap) {
+        return std::min(fault.rate, cluster.rate);
+    }
+    if (fault.kind == FaultKind::kReroute) { // two NICs' traffic through one
+        return fraction_of(cluster.rate, Rational(1, 2));
+    }
+    const bool others_take_over = stops_traffic(fault.kind, fault.strength) && cluster.nics_per_host > 1 &&
+                                  target_kind(fault.kind) == TargetKind::kNic;
+    return others_take_over ? fraction_of(cluster.rate, Rational(cluster.nics_per_host - 1, cluster.nics_per_host))
+                            : cluster.rate;
+}
+
+/// By how much a fault makes that degraded iteration longer, in seconds.
+double delay_in(const PlannedFault& fault, std::int32_t iteration) {
+    if (is_off(fault)) {
+        return 0;
+    }
+    if (fault.kind == FaultKind::kLate) {
+        return fault.at_iteration.value_or(iteration) == iteration ? to_seconds(fault.strength.late) : 0;
+    }
+    if (fault.at_iteration != iteration || !fault.duration) {
+        return 0;
+    }
+    return (stops_traffic(fault.kind, fault.strength) ? 2.0 : 1.0) * to_seconds(*fault.duration);
+}
+
+/// The degraded iterations of one algorithm, and whether they end with an error as expected.
+bool append_degraded(const Plan& plan, const AlgorithmSpec& algorithm, std::vector<ExpectedIteration>& all) {
+    BitRate slowest = plan.cluster.rate;
+    for (const PlannedFault& fault : plan.faults) {
+        slowest = std::min(slowest, rate_during(fault, plan.cluster));
+    }
+    const Nanoseconds time = ring_time(plan.cluster, plan.workload.bytes, slowest);
+    const bool expects_error = plan.expects_error(algorithm.label);
+    for (std::int32_t i = 1; i <= plan.workload.iterations.degraded; ++i) {
+        double extra = 0;
+        for (const PlannedFault& fault : plan.faults) {
+            if (expects_error && fault.at_iteration == i && stops_traffic(fault.kind, fault.strength)) {
+                const Nanoseconds end = fault.kind == FaultKind::kKill ? fault.offset : plan.workload.iteration_timeout;
+                all.push_back({algorithm.label, Phase::kDegraded, end});
+                return true;
+            }
+            extra += delay_in(fault, i);
+        }
+        const double most = std::max(to_seconds(plan.workload.iteration_timeout), to_seconds(time));
+        all.push_back({algorithm.label, Phase::kDegraded, from_seconds(std::min(to_seconds(time) + extra, most))});
+    }
+    return false;
 }
 
 std::string plural(std::int64_t count, std::string_view word) {
@@ -118,30 +175,39 @@ std::vector<std::string> notes_on(const Scenario& scenario) {
 
 } // namespace
 
-Nanoseconds estimate_run_time(const Scenario& scenario) {
-    const IterationCounts& counts = scenario.workload.iterations;
-    BitRate slowest = scenario.cluster.rate;
-    double extra = 0.0;
-    for (const FaultSpec& fault : scenario.faults) {
-        const double length =
-            std::chrono::duration<double>(length_of(fault).value_or(Nanoseconds(0)) + fault.strength.late).count();
-        if (stops_traffic(fault.kind, fault.strength)) {
-            extra += 2.0 * length;
-        } else if (fault.kind == FaultKind::kLate) {
-            extra += fault.at_iteration ? length : length * counts.degraded;
-        } else if (fault.at_iteration) {
-            extra += length;
-        } else {
-            slowest = std::min(slowest, rate_of(fault, scenario.cluster.rate));
-        }
+Nanoseconds ring_time(const ClusterSpec& cluster, ByteCount bytes, BitRate rate) {
+    const double ranks = cluster.ranks();
+    const double mtu = cluster.mtu_bytes;
+    const double rails = std::max(1, std::min(cluster.ranks_per_host, cluster.nics_per_host));
+    const double goodput =
+        static_cast<double>(rate.bits_per_s()) * (mtu - kTcpIpHeaderBytes) / (mtu + kFrameHeaderBytes);
+    return from_seconds(2.0 * (ranks - 1.0) / ranks * 8.0 * static_cast<double>(bytes.bytes()) / rails / goodput);
+}
+
+std::vector<ExpectedIteration> expected_iterations(const Plan& plan) {
+    const IterationCounts& counts = plan.workload.iterations;
+    const Nanoseconds healthy = ring_time(plan.cluster, plan.workload.bytes, plan.cluster.rate);
+    std::vector<ExpectedIteration> all;
+    for (const AlgorithmSpec& algorithm : plan.workload.algorithms) {
+        const auto append = [&](Phase phase, std::int32_t count) {
+            all.insert(all.end(), static_cast<std::size_t>(count), {algorithm.label, phase, healthy});
+        };
+        append(Phase::kWarmup, counts.warmup);
+        append(Phase::kSteady, counts.steady);
+        const bool new_ranks = !plan.faults.empty() && append_degraded(plan, algorithm, all);
+        append(Phase::kWarmup, new_ranks && counts.recovered > 0 ? 1 : 0);
+        append(Phase::kRecovered, counts.recovered);
     }
-    const double healthy = ring_seconds(scenario, scenario.cluster.rate);
-    const double seconds = healthy * (counts.warmup + counts.steady + counts.recovered) +
-                           ring_seconds(scenario, slowest) * counts.degraded + extra;
-    const double all = seconds * static_cast<double>(scenario.workload.algorithms.size());
-    constexpr double kMostSeconds = 9e9;                                   // what 64 bits of nanoseconds hold
-    const double kept = std::isnan(all) ? 0 : std::min(all, kMostSeconds); // a cluster without ranks or rate
-    return std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(kept));
+    return all;
+}
+
+Nanoseconds estimate_run_time(const Scenario& scenario) {
+    const Result<Plan> plan = expand(scenario, 0); // no time depends on the seed
+    double seconds = 0;
+    for (const ExpectedIteration& iteration : plan ? expected_iterations(*plan) : std::vector<ExpectedIteration>()) {
+        seconds += to_seconds(iteration.time);
+    }
+    return from_seconds(seconds);
 }
 
 Summary summarise(const Scenario& scenario) {

@@ -26,10 +26,25 @@ struct Summary {
 /// The summary as text: one "label: text" line each, then the notes; ends in a newline.
 [[nodiscard]] std::string to_text(const Summary& summary);
 
-/// Time that all iterations would take if every algorithm were a ring: 2(p-1)/p vectors through the slowest port per
-/// iteration, at the rate that TCP leaves of the line rate. Faults with a time of their own add their length, twice
-/// for a link that is down (TCP waits up to as long again before it resends). Setting up and faults' own work not
-/// counted.
+/// Time of a ring AllReduce of `bytes` on the cluster: 2(p-1)/p vectors of each rank, shared by as many NICs of a host
+/// as its ranks drive, through ports of that rate, of which TCP leaves a little less for payload. 0 on a cluster
+/// without ranks or rate; at most 285 years.
+[[nodiscard]] Nanoseconds ring_time(const ClusterSpec& cluster, ByteCount bytes, BitRate rate);
+
+/// An iteration that a run has ahead.
+struct ExpectedIteration {
+    std::string algorithm; ///< label
+    Phase phase = Phase::kSteady;
+    Nanoseconds time{0};
+};
+
+/// The iterations of a plan in order, and how long each would take if every algorithm were a ring: at the rate of the
+/// slowest port where a fault holds for the phase; longer by a fault within it, by twice its length where it stops
+/// traffic (TCP waits up to as long again before it resends). Where an error is expected the degraded phase ends with
+/// it, and new ranks are warmed up.
+[[nodiscard]] std::vector<ExpectedIteration> expected_iterations(const Plan& plan);
+
+/// The sum of expected_iterations(). Setting up, measuring and faults' own work are not counted.
 [[nodiscard]] Nanoseconds estimate_run_time(const Scenario& scenario);
 
 } // namespace railbreak::scenarios

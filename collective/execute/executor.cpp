@@ -19,6 +19,8 @@ namespace {
 
 /// After this many rounds without a pause the transport is asked for news.
 constexpr int kRoundsBetweenLooks = 8;
+/// How often the transport is asked for paths that stalled: often beside the 200 ms after which TCP resends.
+constexpr Nanoseconds kStallLook = std::chrono::milliseconds(20);
 
 /// Moves the lane at `place` behind all others.
 void to_the_back(std::span<std::uint8_t> order, std::size_t place) {
@@ -106,6 +108,7 @@ Result<void> Executor::drive(Engines& engines, Deadline deadline, ExecutionStats
         }
     }
     int rounds = 0;
+    Nanoseconds next_look = options_.on_stalled ? monotonic_now() + kStallLook : Nanoseconds::max();
     for (;;) {
         Result<bool> moved = pump_all(engines);
         if (!moved) {
@@ -120,10 +123,12 @@ Result<void> Executor::drive(Engines& engines, Deadline deadline, ExecutionStats
         }
         rounds = 0;
         stats.waits += *moved ? 0 : 1;
-        Result<WaitResult> waited = transport_.wait(*moved ? Deadline::at(Nanoseconds(0)) : deadline);
+        Result<WaitResult> waited =
+            transport_.wait(Deadline::at(*moved ? Nanoseconds(0) : std::min(deadline.when(), next_look)));
         if (!waited) {
             return tl::unexpected<Error>(std::move(waited.error()));
         }
+        look_for_stalls(next_look);
         if (Result<void> alive = check_closed(engines); !alive) {
             return alive;
         }
@@ -155,6 +160,16 @@ Result<bool> Executor::pump_all(Engines& engines) {
         *sent ? to_the_back(send_order, next_send) : static_cast<void>(++next_send);
     }
     return moved;
+}
+
+void Executor::look_for_stalls(Nanoseconds& next_look) {
+    const Nanoseconds now = options_.on_stalled ? monotonic_now() : Nanoseconds(0);
+    if (now >= next_look) {
+        for (const StalledPath& path : transport_.take_stalled()) {
+            options_.on_stalled(path);
+        }
+        next_look = now + kStallLook;
+    }
 }
 
 Result<void> Executor::check_closed(const Engines& engines) {

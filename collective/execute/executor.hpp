@@ -70,6 +70,8 @@ private:
 
     [[nodiscard]] Result<void> drive(Engines& engines, Deadline deadline, ExecutionStats& stats);
     [[nodiscard]] Result<bool> pump_all(Engines& engines);
+    /// Tells of paths that stalled, when it is time to ask.
+    void look_for_stalls(Nanoseconds& next_look);
     /// A peer that closed although something is owed is dead.
     [[nodiscard]] Result<void> check_closed(const Engines& engines);
     [[nodiscard]] Error stalled_error(const Engines& engines) const;

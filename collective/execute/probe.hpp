@@ -10,6 +10,9 @@
 
 namespace railbreak::collective {
 
+/// Usual length of the flow that opens a path, as a part of the one that counts.
+inline constexpr double kWarmShare = 0.5;
+
 /// What a LinkProbe measures.
 struct LinkProbeSpec {
     Rank servers = 0;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "collective/schedule.hpp"
@@ -19,6 +20,8 @@ struct ExecutorOptions {
     std::size_t call_bytes = std::size_t{256} * 1024;
     /// Staging buffer of a receiving engine that adds; small enough to stay in the second-level cache.
     std::size_t staging_bytes = std::size_t{128} * 1024;
+    /// Told, within the run, of every path of it that stalls. May be empty: then nobody asks the transport.
+    std::function<void(const StalledPath&)> on_stalled{};
 };
 
 /// Outlives the engines of its run. The vector is the rank's own, changed in place.

@@ -84,6 +84,14 @@ std::vector<LinkIndex> PortTransport::take_closed() {
     return closed;
 }
 
+std::vector<StalledPath> PortTransport::take_stalled() {
+    std::vector<StalledPath> stalled = nics_->take_stalled();
+    for (StalledPath& path : stalled) {
+        path.link = outer(path.link, false);
+    }
+    return stalled;
+}
+
 void PortTransport::abort() {
     nics_->abort();
     local_->abort();

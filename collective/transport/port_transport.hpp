@@ -34,6 +34,7 @@ public:
     }
     [[nodiscard]] Result<WaitResult> wait(Deadline deadline) override;
     [[nodiscard]] std::vector<LinkIndex> take_closed() override;
+    [[nodiscard]] std::vector<StalledPath> take_stalled() override;
     [[nodiscard]] std::size_t readable_bytes(LinkIndex index) const override {
         return owner(index).readable_bytes(inner(index));
     }

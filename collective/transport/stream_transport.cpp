@@ -3,6 +3,8 @@
 #include <array>
 #include <cerrno>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -144,6 +146,25 @@ Result<WaitResult> StreamTransport::wait(Deadline deadline) {
         }
     }
     return count == 0 ? WaitResult::kTimedOut : WaitResult::kReady;
+}
+
+std::vector<StalledPath> StreamTransport::take_stalled() {
+    std::vector<StalledPath> stalled;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        LinkState& link = links_[i];
+        tcp_info info{};
+        socklen_t size = sizeof info;
+        if (link.spec.direction != Direction::kOutgoing || !link.socket.valid() ||
+            ::getsockopt(link.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+            continue; // no TCP at all, perhaps
+        }
+        const bool stands = info.tcpi_retransmits > 0 && info.tcpi_unacked > 0;
+        if (stands && !link.stalled) {
+            stalled.push_back({static_cast<LinkIndex>(i), info.tcpi_retransmits, info.tcpi_unacked});
+        }
+        link.stalled = stands;
+    }
+    return stalled;
 }
 
 std::size_t StreamTransport::readable_bytes(LinkIndex index) const {

@@ -38,6 +38,9 @@ public:
                                                    std::span<std::byte> body) override;
     [[nodiscard]] Result<WaitResult> wait(Deadline deadline) override;
     [[nodiscard]] std::vector<LinkIndex> take_closed() override { return std::exchange(closed_, {}); }
+    /// What TCP_INFO says. TCP resends at the earliest 200 ms after the last acknowledgement, so a path that is back
+    /// sooner never stalls, and neither does one whose packets go another way.
+    [[nodiscard]] std::vector<StalledPath> take_stalled() override;
     [[nodiscard]] std::size_t readable_bytes(LinkIndex index) const override;
     [[nodiscard]] Error closed_error(LinkIndex index) const override;
     void abort() override;
@@ -51,8 +54,9 @@ private:
         LinkSpec spec;
         UniqueFd socket;
         std::string address;
-        bool ready = true;   ///< may be ready: no operation has blocked since the last event
-        bool closed = false; ///< the other end closed or broke
+        bool ready = true;    ///< may be ready: no operation has blocked since the last event
+        bool closed = false;  ///< the other end closed or broke
+        bool stalled = false; ///< and told
     };
 
     [[nodiscard]] const LinkState& at(LinkIndex index) const { return links_.at(static_cast<std::size_t>(index)); }

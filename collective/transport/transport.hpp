@@ -49,6 +49,13 @@ using LinkIndex = std::int32_t;
 /// Why wait() returned.
 enum class WaitResult : std::uint8_t { kReady, kTimedOut };
 
+/// An outgoing link on which nothing is acknowledged any more, although the transport has sent its data again.
+struct StalledPath {
+    LinkIndex link = 0;
+    std::int32_t resends = 0;        ///< since the last acknowledgement
+    std::int64_t unacknowledged = 0; ///< segments
+};
+
 /// The links of one rank. Not thread-safe: one owner at a time.
 ///
 /// Errors of links are ErrorKind::kOutcome and carry the facts rank, peer, lane, address, errno.
@@ -78,6 +85,9 @@ public:
     [[nodiscard]] virtual Result<WaitResult> wait(Deadline deadline) = 0;
     /// Links whose other end closed or broke since the last call. Data that arrived before can still be received.
     [[nodiscard]] virtual std::vector<LinkIndex> take_closed() = 0;
+    /// Links that stalled since the last call; one that goes on and stalls again is named again. Asks the kernel about
+    /// every link: for some times a second. A transport that does not resend itself has none.
+    [[nodiscard]] virtual std::vector<StalledPath> take_stalled() { return {}; }
     /// Bytes that receive_some() would return at once.
     [[nodiscard]] virtual std::size_t readable_bytes(LinkIndex index) const = 0;
     /// The Error for a link that take_closed() named.

@@ -409,6 +409,9 @@ void Agent::on_rank(HostedRank& rank) {
     }
     for (const std::string& line : *lines) {
         Result<RpcMessage> message = launch::decode(line);
+        if (message && !message->id && message->method == launch::kPathStalled) {
+            (void)controller_.send(launch::encode_notification(message->method, message->params));
+        }
         if (!message || !message->is_reply()) {
             continue;
         }

@@ -76,14 +76,16 @@ Result<collective::LinkProbeSpec> probe_from_json(const Json& params, Rank ranks
         return fail(ErrorKind::kHarness, "rank.probe has a member that is out of range");
     }
     const std::int64_t elements = std::max<std::int64_t>(*bytes / static_cast<std::int64_t>(sizeof(ProbeElement)), 1);
-    return collective::LinkProbeSpec{.servers = servers,
-                                     .ranks_per_server = *ranks_per_server,
-                                     .nics_per_server = *nics,
-                                     .first_nic = *first_nic,
-                                     .shift = *shift,
-                                     .warm_elements = std::max<std::int64_t>(elements / 2, 1),
-                                     .measured_elements = elements,
-                                     .dead_nics = *dead};
+    return collective::LinkProbeSpec{
+        .servers = servers,
+        .ranks_per_server = *ranks_per_server,
+        .nics_per_server = *nics,
+        .first_nic = *first_nic,
+        .shift = *shift,
+        .warm_elements = std::max(static_cast<std::int64_t>(static_cast<double>(elements) * collective::kWarmShare),
+                                  std::int64_t{1}),
+        .measured_elements = elements,
+        .dead_nics = *dead};
 }
 
 class RankServer {
@@ -101,6 +103,7 @@ private:
     [[nodiscard]] Result<void> be_late(const Result<std::int64_t>& late, Deadline deadline);
     [[nodiscard]] Result<Json> probe(const Json& params);
     [[nodiscard]] Result<void> connect(const Schedule& schedule, const Json& params);
+    void tell(const collective::StalledPath& path);
 
     launch::LineChannel agent_;
     Rank self_ = 0;
@@ -195,7 +198,9 @@ Result<Json> RankServer::open(const Json& params) {
         return fail(std::move(transport.error()));
     }
     transport_ = std::move(*transport);
-    executor_ = std::make_unique<collective::Executor>(*transport_);
+    executor_ = std::make_unique<collective::Executor>(
+        *transport_,
+        collective::ExecutorOptions{.on_stalled = [this](const collective::StalledPath& path) { tell(path); }});
     Json ports = Json::array();
     for (std::size_t nic = 0; nic < addresses->size(); ++nic) {
         ports.push_back(transport_->port(nic));
@@ -242,6 +247,21 @@ Result<Json> RankServer::prepare(const Json& params) {
         {"schedule", plan->schedule->name()}, {"predicted_ns", plan->predicted.count()}, {"reason", plan->reason}};
     plans_[*id] = std::move(*plan);
     return reply;
+}
+
+/// At once, and not with the reply: what was seen counts from the moment when it was seen. Words that the agent does
+/// not take now go out with the reply.
+void RankServer::tell(const collective::StalledPath& path) {
+    const LinkSpec link = transport_->link(path.link);
+    (void)agent_.send(launch::encode_notification(
+        launch::kPathStalled, {{"rank", self_},
+                               {"peer", link.peer},
+                               {"lane", link.lane},
+                               {"nic", link.own_port.nic},
+                               {"resends", path.resends},
+                               {"unacknowledged_segments", path.unacknowledged},
+                               {"text", fmt::format("{} is not answered any more, although TCP has resent",
+                                                    transport_->describe(path.link))}}));
 }
 
 Result<Json> RankServer::fill() {

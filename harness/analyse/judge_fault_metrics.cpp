@@ -118,8 +118,7 @@ private:
             }
         }
         for (const record::EventRow& event : data_.events) {
-            if ((event.kind == "rank_ended" || event.kind.starts_with("path_")) && event.at >= from &&
-                event.at < until) {
+            if ((event.kind == "rank_ended" || event.kind == "path_stalled") && event.at >= from && event.at < until) {
                 take_earlier(sign, event.at, fmt::format("{} said {}", event.source, event.kind));
             }
         }

@@ -72,10 +72,12 @@ Result<void> record_notification(Run& run, const std::string& host, const launch
         message.method == "guard_lost" || message.method == "rank_ended" || message.method == "faults_lifted";
     return run.recorder.add_event({.run = run.row_id,
                                    .at = monotonic_now().count(),
-                                   .level = bad ? "error" : "info",
+                                   .level = bad                                      ? "error"
+                                            : message.method == launch::kPathStalled ? "warning"
+                                                                                     : "info",
                                    .source = "agent " + host,
                                    .kind = message.method,
-                                   .text = message.method,
+                                   .text = message.params.value("text", message.method),
                                    .facts_json = message.params.dump()});
 }
 

@@ -11,19 +11,29 @@
 
 namespace railbreak::controller {
 
-/// Knows the iterations that a run has ahead and learns from those that it has done, as SuiteClock does of items. What
-/// a run does between its phases is not counted: it ends later than this says, by little in a long run.
+/// Knows from the plan what a run has ahead: building the cluster, measuring its ports, iterations, measuring damage
+/// and trying forms while faults hold, tearing down. Learns from the iterations that it has done, as SuiteClock does of
+/// items; what lasts as long on any machine is only counted.
 class RunClock {
 public:
     explicit RunClock(const scenarios::Plan& plan);
 
-    /// An iteration of the plan is over. Those that stand before it and were left out will not come any more.
+    /// An iteration of the plan is over. What stands before it is over too: left out, or done.
     void finished(std::string_view algorithm, std::string_view phase, Nanoseconds took);
-    /// Time that the iterations ahead will take.
-    [[nodiscard]] Nanoseconds left() const { return clock_.left(ahead_); }
+    /// Time until the end of the run.
+    [[nodiscard]] Nanoseconds left() const;
+    /// The part of it that is no iteration.
+    [[nodiscard]] Nanoseconds left_around() const;
 
 private:
-    std::vector<ExpectedItem> ahead_; ///< in order
+    struct Part {
+        ExpectedItem item;
+        bool fixed = false; ///< nothing that iterations teach something about
+    };
+    void add_fixed(Nanoseconds time) { ahead_.push_back({.item = {"", time}, .fixed = true}); }
+    void add_damage(const scenarios::Plan& plan, const scenarios::AlgorithmSpec& algorithm, Nanoseconds degraded);
+
+    std::vector<Part> ahead_; ///< in order
     SuiteClock clock_;
 };
 

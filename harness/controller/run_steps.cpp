@@ -17,10 +17,6 @@ using scenarios::Phase;
 
 namespace {
 
-/// Long enough that start and end of a flow and one queue of a port (20 ms) weigh less than half a per cent.
-constexpr Nanoseconds kProbeSpan = std::chrono::milliseconds(500);
-/// A disturbance of the machine only ever lowers what a probe sees, so the best of several is what the port can do.
-constexpr int kBaselineProbes = 3;
 /// Every form of an algorithm is tried once; those that take at most so many per cent of the fastest one's time then
 /// once more, and the closest a third time. A disturbance and a connection that is still slow only ever add time, so
 /// the shortest of a form's tries counts.

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "collective/execute/probe.hpp"
+#include "harness/analyse/analyse.hpp"
 #include "kernels/dtype.hpp"
 
 namespace railbreak::controller {
@@ -30,12 +32,9 @@ constexpr std::uint64_t kProbeBytesMin = 512ULL << 10;
 /// A rank that fails breaks its links, so that its peers fail as well and say why; one that stands still never answers.
 constexpr Nanoseconds kGraceAfterError = std::chrono::seconds(2);
 
-/// An upper estimate of how long a probe of a full run lasts.
-constexpr Nanoseconds kUsualProbe = std::chrono::milliseconds(500);
-
 std::uint64_t probe_bytes(BitRate rate, Nanoseconds span) {
     const double wanted = static_cast<double>(rate.bytes_per_s()) * std::chrono::duration<double>(span).count();
-    return static_cast<std::uint64_t>(std::min(wanted, static_cast<double>(kProbeBytesMax)));
+    return std::max(static_cast<std::uint64_t>(std::min(wanted, static_cast<double>(kProbeBytesMax))), kProbeBytesMin);
 }
 
 /// What the kernel could give without swapping; nothing where it does not say.
@@ -54,7 +53,7 @@ std::optional<std::uint64_t> available_memory() {
 /// that have nothing to do with the run.
 Result<void> check_memory(const scenarios::Plan& plan) {
     const auto ranks = static_cast<std::uint64_t>(plan.cluster.ranks());
-    const std::uint64_t needed = ranks * (plan.workload.bytes.bytes() + probe_bytes(plan.cluster.rate, kUsualProbe));
+    const std::uint64_t needed = ranks * (plan.workload.bytes.bytes() + probe_bytes(plan.cluster.rate, kProbeSpan));
     const std::optional<std::uint64_t> available = available_memory();
     if (!available || needed <= *available) {
         return {};
@@ -87,6 +86,18 @@ Result<void> take_flows(const Json& reply, std::vector<PortGoodput>& source, std
 }
 
 } // namespace
+
+Nanoseconds probe_time(const scenarios::ClusterSpec& cluster, BitRate slowest) {
+    const std::int32_t at_once = collective::kMaxLanes * std::max(cluster.ranks_per_host, 1);
+    const std::int32_t turns = (cluster.nics_per_host + at_once - 1) / at_once;
+    const double flows = 1 + collective::kWarmShare;
+    const double payload_bits_per_s =
+        static_cast<double>(slowest.bits_per_s()) * analyse::payload_share(cluster.mtu_bytes);
+    const double seconds = 8 * flows * static_cast<double>(probe_bytes(slowest, kProbeSpan)) / payload_bits_per_s;
+    return payload_bits_per_s > 0
+               ? std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(seconds * turns))
+               : Nanoseconds(0);
+}
 
 std::int64_t Session::elements() const {
     return static_cast<std::int64_t>(plan_.workload.bytes.bytes() / size_of(plan_.workload.dtype));
@@ -400,7 +411,7 @@ Result<Goodputs> Session::probe(Nanoseconds span, BitRate slowest, std::int32_t 
     Goodputs ports(hosts, std::vector<PortGoodput>(static_cast<std::size_t>(cluster.nics_per_host)));
     const std::int32_t at_once = collective::kMaxLanes * cluster.ranks_per_host;
     for (std::int32_t first = 0; first < cluster.nics_per_host; first += at_once) {
-        const Json params{{"bytes", std::max(probe_bytes(slowest, span), kProbeBytesMin)},
+        const Json params{{"bytes", probe_bytes(slowest, span)},
                           {"ranks_per_server", cluster.ranks_per_host},
                           {"nics_per_server", cluster.nics_per_host},
                           {"first_nic", first},

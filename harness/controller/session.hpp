@@ -28,6 +28,16 @@ struct PortGoodput {
 /// By host, then by NIC.
 using Goodputs = std::vector<std::vector<PortGoodput>>;
 
+/// How long the measured flow of a probe takes. Long enough that start and end of a flow and one queue of a port
+/// (20 ms) weigh less than half a per cent.
+inline constexpr Nanoseconds kProbeSpan = std::chrono::milliseconds(500);
+/// A disturbance of the machine only ever lowers what a probe sees, so the best of several is what the port can do.
+inline constexpr int kBaselineProbes = 3;
+
+/// How long a probe of every NIC takes, through ports of which the slowest has that rate: the flow that opens each
+/// path, then the measured one. 0 where there is no rate.
+[[nodiscard]] Nanoseconds probe_time(const scenarios::ClusterSpec& cluster, BitRate slowest);
+
 /// A schedule that every rank has made and holds connections for.
 struct PreparedPlan {
     std::int64_t id = 0;

@@ -1,6 +1,7 @@
 #include "harness/controller/suite_progress.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,10 @@ template <class Value> Value median(std::vector<Value> values) {
 }
 
 } // namespace
+
+Nanoseconds median_of(std::vector<Nanoseconds> values) {
+    return median(std::move(values));
+}
 
 void SuiteClock::finished(const ExpectedItem& item, Nanoseconds took) {
     took_[item.scenario].push_back(took);

@@ -10,10 +10,13 @@
 
 namespace railbreak::controller {
 
+/// The middle value, of two the lower; there is at least one.
+[[nodiscard]] Nanoseconds median_of(std::vector<Nanoseconds> values);
+
 /// An item that is to run.
 struct ExpectedItem {
     std::string scenario;
-    Nanoseconds estimate{0}; ///< from the scenario alone
+    Nanoseconds estimate{0}; ///< without what the items before it teach
 };
 
 /// Learns from the items that have finished. An item takes as long as the median of those of its scenario; one of a

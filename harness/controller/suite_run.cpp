@@ -13,10 +13,12 @@
 #include "base/version.hpp"
 #include "harness/analyse/suite.hpp"
 #include "harness/controller/environment.hpp"
+#include "harness/controller/run_clock.hpp"
 #include "harness/controller/suite_progress.hpp"
 #include "harness/record/location.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
+#include "scenarios/plan.hpp"
 #include "scenarios/suite_expand.hpp"
 #include "scenarios/summary.hpp"
 
@@ -30,8 +32,8 @@ using scenarios::SuitePlan;
 namespace {
 
 constexpr std::string_view kBackend = "lab";
-/// Building a cluster, measuring its ports and tearing it down, beside the iterations: a first guess.
-constexpr Nanoseconds kAround = std::chrono::seconds(5);
+/// So many earlier runs say how long the next one takes.
+constexpr std::int32_t kEarlierRuns = 5;
 
 /// SIGINT, SIGTERM and SIGHUP wait from now on: a run reads them, and between two runs one that waits is asked for.
 class PendingSignals {
@@ -153,6 +155,23 @@ Result<SuiteData> take_former(const SuitePlan& plan, const SuiteOptions& options
     return reader->load_suite(former->suite.suite_id);
 }
 
+/// How long an item takes: as the earlier runs of its plan on this cluster that passed; without one, by its plan.
+Nanoseconds expected_time(const SuiteItem& item, const Result<record::RunReader>& reader) {
+    std::vector<Nanoseconds> earlier;
+    const auto runs = reader ? reader->find_runs(item.scenario.name, item.plan_hash, cluster_name(), kEarlierRuns)
+                             : Result<std::vector<record::RunSummary>>(std::vector<record::RunSummary>());
+    for (const record::RunSummary& run : runs ? *runs : std::vector<record::RunSummary>()) {
+        if (run.verdict == "pass" && run.finished_realtime_ns > run.started_realtime_ns) {
+            earlier.emplace_back(run.finished_realtime_ns - run.started_realtime_ns);
+        }
+    }
+    if (!earlier.empty()) {
+        return median_of(std::move(earlier));
+    }
+    const Result<scenarios::Plan> plan = scenarios::expand(item.scenario, item.seed);
+    return plan ? RunClock(*plan).left() : Nanoseconds(0); // what cannot be planned is refused soon
+}
+
 /// What happens when an item does not pass is written down here; what a run is, elsewhere.
 class SuiteRunner {
 public:
@@ -163,11 +182,11 @@ public:
     /// Runs what is to run. An Error means that it cannot go on at all.
     Result<void> run() {
         const std::vector<analyse::ItemOutcome> former = analyse::judge_suite(data_).items;
+        const Result<record::RunReader> reader = record::RunReader::open_readonly(recorder_.path());
         for (std::size_t i = 0; i < plan_.items.size(); ++i) {
             kept_.push_back(former[i].finished && former[i].word != "skipped" &&
                             (former[i].word == "pass" || !options_.retry_failed));
-            expected_.push_back(
-                {plan_.items[i].scenario.name, scenarios::estimate_run_time(plan_.items[i].scenario) + kAround});
+            expected_.push_back({plan_.items[i].scenario.name, expected_time(plan_.items[i], reader)});
         }
         for (std::size_t i = 0; i < plan_.items.size() && !broken_off_; ++i) {
             Result<void> done = kept_[i] ? keep(i, former[i].word) : one(i);

@@ -17,6 +17,9 @@ using Json = nlohmann::json;
 /// Version of the conversation between controller, agent and rank. Both ends must agree.
 inline constexpr std::int64_t kProtocolVersion = 1;
 
+/// What a rank says, unasked, of a path on which TCP resends and nobody answers; its agent passes it on.
+inline constexpr std::string_view kPathStalled = "path_stalled";
+
 /// One decoded line. A request has id and method; a notification only a method; a reply has id and result or error.
 struct RpcMessage {
     std::optional<std::int64_t> id;

@@ -265,6 +265,7 @@ struct Blocking {
     const char* name;
     const char* fault;
     const char* names; ///< what the error must say
+    bool stalls;       ///< nobody answers: a rank that stands still has a kernel that does
 };
 
 void PrintTo(const Blocking& blocking, std::ostream* out) {
@@ -274,9 +275,16 @@ void PrintTo(const Blocking& blocking, std::ostream* out) {
 class BlockedRun : public FaultRun, public ::testing::WithParamInterface<Blocking> {};
 
 TEST_P(BlockedRun, EndsWithAnErrorThatNamesRankHostNicAndStep) {
-    const Ran ran =
-        run(scenario(std::string("- ") + GetParam().fault + "\n", "- {phase: degraded, outcome: error, within: 6s}\n"));
+    const Ran ran = run(scenario(std::string("- ") + GetParam().fault + "\n",
+                                 fmt::format("- {{phase: degraded, outcome: error, within: 6s}}\n{}",
+                                             GetParam().stalls ? "- {metric: detection_time, max: 1500ms}\n" : "")));
     expect_passed(ran.data, ran.code, ran.err);
+    const auto stall = std::ranges::find(ran.data.events, "path_stalled", &record::EventRow::kind);
+    ASSERT_EQ(stall != ran.data.events.end(), GetParam().stalls);
+    if (GetParam().stalls) { // and not with the time-out of the iteration, which is 3 s
+        EXPECT_THAT(stall->text, HasSubstr("is not answered any more, although TCP has resent"));
+        EXPECT_THAT(verdict(ran.data, "expectation", "d/ring detection_time").reason, HasSubstr("said path_stalled"));
+    }
     const auto degraded = iterations(ran.data, "ring", "degraded");
     ASSERT_EQ(degraded.size(), 1U);
     EXPECT_THAT(degraded[0].error, AllOf(HasSubstr("stalled in ring"), HasSubstr("rank="), HasSubstr("host=h"),
@@ -290,13 +298,14 @@ INSTANTIATE_TEST_SUITE_P(
     Faults, BlockedRun,
     ::testing::Values(
         Blocking{"LinkDown",
-                 "{name: d, kind: link_down, target: {host: 1}, at: {iteration: 1, offset: 30ms}, for: 20s}", "waits"},
+                 "{name: d, kind: link_down, target: {host: 1}, at: {iteration: 1, offset: 30ms}, for: 20s}", "waits",
+                 true},
         Blocking{"Partition",
                  "{name: d, kind: partition, target: {host: 1}, peers: [0, 2], at: {iteration: 1, offset: 30ms}, for: "
                  "20s}",
-                 "waits"},
+                 "waits", true},
         Blocking{"Pause", "{name: p, kind: pause, target: {rank: 1}, at: {iteration: 1, offset: 30ms}, for: 20s}",
-                 "no_answer_from=h1"}),
+                 "no_answer_from=h1", false}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(FaultRun, ReroutedTrafficSharesTheOtherNicAndTheBoundKnows) {

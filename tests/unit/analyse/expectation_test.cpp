@@ -93,9 +93,9 @@ const std::vector<Case> kFaults{
      [](RunData& d, Plan& p) {
          p.expectations = {detection(std::chrono::milliseconds(50))};
          d.events.push_back(
-             {1, d.injections[1].observed_at + 40'000'000, "warning", "agent h3", "path_lost", "", "{}"});
+             {1, d.injections[1].observed_at + 40'000'000, "warning", "agent h3", "path_stalled", "", "{}"});
      },
-     "expectation", "half/optcc detection_time", Verdict::kPass, "agent h3 said path_lost, 40 ms after the fault",
+     "expectation", "half/optcc detection_time", Verdict::kPass, "agent h3 said path_stalled, 40 ms after the fault",
      ExitCode::kPass},
     {"Unnoticed",
      [](RunData& d, Plan& p) {

@@ -4,11 +4,13 @@
 
 #include <csignal>
 #include <map>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/analyse/suite.hpp"
+#include "harness/controller/environment.hpp"
 #include "harness/controller/suite_progress.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
@@ -244,6 +246,29 @@ TEST_F(SuiteRun, ResumesNothingElse) {
     plan_.hash = "other";
     plan_.canonical_json = R"({"seed":2,"items":[]})";
     EXPECT_THAT(run(true).error().message(), HasSubstr("cannot go on with suite"));
+}
+
+TEST_F(SuiteRun, TakesAsLongAsEarlierRunsOfThePlanThatPassed) {
+    items("a", OnFailure::kContinue, 1);
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    for (const auto& [run, took, verdict] :
+         {std::tuple(1, 30, "pass"), {2, 34, "pass"}, {3, 32, "pass"}, {4, 900, "fail"}}) {
+        auto recorder = record::Recorder::open(database());
+        record::RunRow row;
+        row.run_id = "earlier-" + std::to_string(run);
+        row.scenario_name = "a";
+        row.plan_json = "{}";
+        row.plan_hash = "pa0";
+        row.cluster = cluster_name();
+        row.started_realtime_ns = run * 1000 * kSecond;
+        const Result<std::int64_t> id = recorder->begin_run(row);
+        ASSERT_TRUE(id);
+        ASSERT_TRUE(recorder->finish_run(*id, row.started_realtime_ns + took * kSecond,
+                                         {{.scope = "run", .verdict = verdict, .reason = "because"}}));
+    }
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(exit_code(), 0);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("[1 of 1] a0, about 32 s left\n"));
 }
 
 TEST_F(SuiteRun, DoesNotMeasureSeveralItemsOnOneMachine) {

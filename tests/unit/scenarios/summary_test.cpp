@@ -37,7 +37,7 @@ TEST(Summarise, PrintsBackWhatWasUnderstood) {
               "iteration 2, for 300 ms\n"
               "expect: optcc, degraded, median of overhead_exclusive at most 1.1\n"
               "expect: every algorithm, recovered, median of vs_steady at least 0.97, at most 1.03\n"
-              "estimate: about 53.93 s in iterations, if every algorithm were as slow as the ring\n");
+              "estimate: about 27.57 s in iterations, if every algorithm were as slow as the ring\n");
 }
 
 TEST(Summarise, CountsTheIterationsOfAllAlgorithms) {
