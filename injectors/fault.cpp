@@ -91,7 +91,9 @@ bool same_target(const FaultTarget& a, const FaultTarget& b) {
     }
     switch (a.kind) {
     case TargetKind::kNic: return same_device(a.device, b.device);
-    case TargetKind::kProcess: return a.process.pid == b.process.pid && a.process.start_ticks == b.process.start_ticks;
+    case TargetKind::kProcess:
+        return a.pid_namespace == b.pid_namespace && a.process.pid == b.process.pid &&
+               a.process.start_ticks == b.process.start_ticks;
     case TargetKind::kFolder: return a.device_id == b.device_id;
     }
     return false;
@@ -181,9 +183,12 @@ void put_target(Encoder& out, const FaultTarget& target) {
     out.put_string(target.device.permanent_mac);
     out.put(target.device.netns_inode);
     out.put(target.device.netns_cookie);
+    out.put(static_cast<std::uint8_t>(target.device.netns_user.has_value()));
+    out.put(target.device.netns_user.value_or(0));
     out.put(target.process.pid);
     out.put(target.process.start_ticks);
     out.put_string(target.process.command);
+    out.put(target.pid_namespace);
     out.put_string(target.folder);
     out.put(target.device_id);
 }
@@ -197,9 +202,13 @@ bool get_target(Decoder& in, FaultTarget& target) {
     target.device.permanent_mac = in.get_string();
     target.device.netns_inode = in.get<std::uint64_t>();
     target.device.netns_cookie = in.get<std::uint64_t>();
+    const bool has_user = in.get<std::uint8_t>() != 0;
+    const auto user = in.get<std::uint32_t>();
+    target.device.netns_user = has_user ? std::optional(user) : std::nullopt;
     target.process.pid = in.get<std::int32_t>();
     target.process.start_ticks = in.get<std::uint64_t>();
     target.process.command = in.get_string();
+    target.pid_namespace = in.get<std::uint64_t>();
     target.folder = in.get_string();
     target.device_id = in.get<std::uint64_t>();
     return kind <= static_cast<std::uint8_t>(TargetKind::kFolder);

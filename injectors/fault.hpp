@@ -123,6 +123,8 @@ struct DeviceIdentity {
     std::string permanent_mac;      ///< empty when the driver has none
     std::uint64_t netns_inode = 0;  ///< of /proc/self/ns/net: finds the namespace again
     std::uint64_t netns_cookie = 0; ///< never reused while the kernel runs (0: kernel too old)
+    /// Owner of the namespace's user namespace, seen from outside: may look for it everywhere. See owner_of_netns().
+    std::optional<std::uint32_t> netns_user;
     bool operator==(const DeviceIdentity&) const = default;
 };
 
@@ -142,8 +144,9 @@ struct FaultTarget {
     TargetKind kind = TargetKind::kNic;
     DeviceIdentity device;
     ProcessIdentity process;
-    std::string folder;          ///< absolute, without symbolic links
-    std::uint64_t device_id = 0; ///< of the folder's file system (stat's st_dev)
+    std::uint64_t pid_namespace = 0; ///< inode of the one in which the process's pid counts
+    std::string folder;              ///< absolute, without symbolic links
+    std::uint64_t device_id = 0;     ///< of the folder's file system (stat's st_dev)
 };
 /// True when faults on both must be composed with each other.
 [[nodiscard]] bool same_target(const FaultTarget& a, const FaultTarget& b);

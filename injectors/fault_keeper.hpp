@@ -53,7 +53,8 @@ struct FaultPreview {
 class FaultKeeper {
 public:
     /// Undoes leftovers of dead runs (see leftovers()), creates the journal, arms the guard. kTeardown when a leftover
-    /// could not be undone: no new fault may be put on such a host. `ops` must outlive the keeper.
+    /// could not be undone: no new fault may be put on such a host; one of another network namespace, which cannot be
+    /// reached from here, stays in its journal. `ops` must outlive the keeper.
     [[nodiscard]] static Result<FaultKeeper> open(KeeperOptions options, HostOps& ops);
 
     /// Applies one fault and reads it back. kRefused when it is unsafe or foreign state is in the way (nothing was

@@ -81,7 +81,9 @@ struct FileSystemRecord {
 struct NetnsIdentity {
     std::uint64_t inode = 0;
     std::uint64_t cookie = 0; ///< 0 when the kernel does not tell
-    bool operator==(const NetnsIdentity&) const = default;
+    /// Owner of the user namespace that it belongs to, see owner_of_netns(); no part of what makes it this one.
+    std::optional<std::uint32_t> user;
+    bool operator==(const NetnsIdentity& other) const { return inode == other.inode && cookie == other.cookie; }
 };
 
 /// Kinds of raw records that describe a device.

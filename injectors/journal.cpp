@@ -24,7 +24,7 @@ constexpr std::uint8_t kHeader = 1;
 constexpr std::uint8_t kIntent = 2;
 constexpr std::uint8_t kMark = 3;
 /// Of the format of this file and of encode_entry() and the facets' former states: one more with every change of any.
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 constexpr off_t kLargest = off_t{256} << 20; ///< far above what a run writes; a larger file is none of ours
 constexpr std::string_view kSuffix = ".journal";
 

@@ -1,12 +1,15 @@
 #include "injectors/preflight.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "injectors/drop_rules.hpp"
+#include "injectors/find_netns.hpp"
 #include "injectors/journal.hpp"
+#include "injectors/netlink.hpp"
 #include "injectors/protection.hpp"
 
 namespace railbreak::injectors {
@@ -52,7 +55,8 @@ Result<DeviceIdentity> find_nic(HostOps& ops, const FaultRequest& request, std::
     if (auto permitted = ops.may_change(found.ifindex); !permitted) {
         return tl::unexpected(std::move(permitted.error()));
     }
-    return DeviceIdentity{found.name, found.ifindex, found.mac, found.permanent_mac, netns->inode, netns->cookie};
+    return DeviceIdentity{found.name,   found.ifindex, found.mac,  found.permanent_mac,
+                          netns->inode, netns->cookie, netns->user};
 }
 
 /// True for this process and those that it hangs on: their end, or their standing still, would be its own.
@@ -178,6 +182,7 @@ Result<FaultTarget> find_target(HostOps& ops, const FaultRequest& request, std::
         });
         break;
     case TargetKind::kProcess:
+        target.pid_namespace = own_pid_namespace();
         done = find_process(ops, request.pid).map([&](ProcessIdentity found) { target.process = std::move(found); });
         break;
     case TargetKind::kFolder: done = find_folder(ops, request.folder, journal_folder, target); break;
@@ -195,8 +200,11 @@ Result<void> check_other_runs(const std::string& folder, const std::string& own_
             continue;
         }
         const auto contents = read_journal_file(path);
-        if (!contents) {
+        if (!contents && kernel_errno(contents.error()) == ENOENT) {
             continue; // deleted since it was listed: its run is over
+        }
+        if (!contents) {
+            return tl::unexpected(contents.error());
         }
         if (contents->other_version) {
             Error unknown = other_version(path, *contents->other_version).value();

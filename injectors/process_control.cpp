@@ -97,6 +97,20 @@ Result<ProcessRecord> parse_stat(std::string_view line) {
     return record;
 }
 
+namespace {
+
+/// What /proc does not show may be hidden (hidepid), and be there all the same.
+Result<std::optional<ProcessRecord>> not_shown(std::int32_t pid) {
+    if (pid <= 0 || (kill(pid, 0) != 0 && errno == ESRCH)) {
+        return std::nullopt;
+    }
+    return fail(Error(ErrorKind::kHarness, fmt::format("process {} is there, but /proc does not show it", pid))
+                    .with("pid", std::to_string(pid))
+                    .advise("Run as root: /proc is mounted so that it hides the processes of others."));
+}
+
+} // namespace
+
 Result<std::optional<ProcessRecord>> read_process(std::int32_t pid) {
     const std::string folder = fmt::format("/proc/{}", pid);
     const auto stat = host_files::read_file(folder + "/stat");
@@ -104,8 +118,7 @@ Result<std::optional<ProcessRecord>> read_process(std::int32_t pid) {
     const auto cgroups = host_files::read_file(folder + "/cgroup");
     for (const auto* text : {&stat, &status, &cgroups}) {
         if (!*text) {
-            return ended(text->error()) ? Result<std::optional<ProcessRecord>>(std::nullopt)
-                                        : tl::unexpected(text->error());
+            return ended(text->error()) ? not_shown(pid) : tl::unexpected(text->error());
         }
     }
     auto record = parse_stat(*stat);

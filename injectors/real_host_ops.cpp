@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "injectors/find_netns.hpp"
 #include "injectors/host_files.hpp"
 #include "injectors/host_records.hpp"
 #include "injectors/netfilter.hpp"
@@ -292,7 +293,7 @@ Result<std::unique_ptr<HostOps>> make_ops(Result<NetlinkChannel> channel, Result
             return fail_errno(ErrorKind::kHarness, "listen to network events", errno);
         }
     }
-    NetnsIdentity netns{status.st_ino, 0};
+    NetnsIdentity netns{status.st_ino, 0, owner_of_netns(netns_fd)};
     socklen_t size = sizeof netns.cookie;
     if (getsockopt(channel->fd(), SOL_SOCKET, SO_NETNS_COOKIE, &netns.cookie, &size) != 0) {
         netns.cookie = 0; // before Linux 5.14

@@ -12,8 +12,4 @@ namespace railbreak::injectors {
 /// Acts in the namespace that `netns_fd` refers to (needed only during the call).
 [[nodiscard]] Result<std::unique_ptr<HostOps>> open_host_ops_in(int netns_fd);
 
-/// A descriptor of the network namespace with this identity, looked for among this process's own, the mounted ones
-/// and those of all processes that may be looked at. Invalid (no Error) when none is found: the namespace is gone.
-[[nodiscard]] UniqueFd find_netns(const NetnsIdentity& identity);
-
 } // namespace railbreak::injectors

@@ -1,11 +1,20 @@
 #include "injectors/recover.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
+#include <fmt/format.h>
+#include <linux/nsfs.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+
+#include "injectors/find_netns.hpp"
 #include "injectors/journal.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
 
@@ -16,11 +25,64 @@ bool has_fact(const Error& error, std::string_view name) {
                        [&](const auto& fact) { return fact.first == name; });
 }
 
-/// Restores the entry in the namespace it belongs to. A namespace that is gone took its devices with it, which
-/// restore_entry sees as such when it is given any other one.
-Result<std::vector<std::string>> restore_anywhere(HostOps& ops, const JournalEntry& entry) {
+using Notes = std::vector<std::string>;
+
+/// Longest that one fault takes to undo elsewhere.
+constexpr Nanoseconds kEntryBudget = std::chrono::seconds(60);
+
+/// What a child process says of an undo.
+enum class Outcome : std::uint8_t { kNotEntered, kFailed, kDone };
+
+std::string encode(Outcome outcome, const std::string& error, const Notes& notes) {
+    Encoder out;
+    out.put(static_cast<std::uint8_t>(outcome));
+    out.put_string(error);
+    out.put_strings(notes);
+    return out.take();
+}
+
+/// A normal user may enter a network namespace only after the user namespace that it belongs to, and that one only with
+/// a process of one thread, which stays there. `entered` becomes false when it was not possible.
+Result<Notes> restore_by_user_namespace(int netns_fd, const JournalEntry& entry, bool& entered) {
+    const auto body = [&](const Progress&) -> std::string {
+        const UniqueFd users(ioctl(netns_fd, NS_GET_USERNS));
+        if (!users.valid() || setns(users.get(), CLONE_NEWUSER) != 0) {
+            return encode(Outcome::kNotEntered, strerrordesc_np(errno), {});
+        }
+        auto there = open_host_ops_in(netns_fd);
+        if (!there) {
+            return encode(Outcome::kNotEntered, there.error().message(), {});
+        }
+        auto restored = restore_entry(**there, entry);
+        return restored ? encode(Outcome::kDone, "", *restored)
+                        : encode(Outcome::kFailed, restored.error().to_line(), {});
+    };
+    const auto answer = run_in_child(body, kEntryBudget);
+    if (!answer) {
+        return tl::unexpected(answer.error());
+    }
+    Decoder in(*answer);
+    const auto outcome = static_cast<Outcome>(in.get<std::uint8_t>());
+    std::string error = in.get_string();
+    Notes notes = in.get_strings();
+    entered = outcome != Outcome::kNotEntered;
+    return outcome == Outcome::kDone ? Result<Notes>(std::move(notes)) : fail(ErrorKind::kTeardown, std::move(error));
+}
+
+Error not_entered(const NetnsIdentity& netns, const std::string& why) {
+    return Error(ErrorKind::kTeardown,
+                 fmt::format("the fault's network namespace net:[{}] is there, but could not be entered: {}",
+                             netns.inode, why))
+        .with("netns", fmt::format("net:[{}]", netns.inode))
+        .advise("Run railbreak recover inside of it (nsenter, ip netns exec, railbreak lab exec) as the user whose run "
+                "it was.");
+}
+
+/// Restores the entry in the namespace that it belongs to. `reached` becomes false when that could not be entered and
+/// is not proven to be gone: then nothing was done.
+Result<Notes> restore_anywhere(HostOps& ops, const JournalEntry& entry, const RecoverOrder& order, bool& reached) {
     const DeviceIdentity& device = entry.target.device;
-    const NetnsIdentity wanted{device.netns_inode, device.netns_cookie};
+    const NetnsIdentity wanted{device.netns_inode, device.netns_cookie, device.netns_user};
     const auto here = ops.netns();
     const auto boot_id = ops.boot_id();
     if (!here || !boot_id) {
@@ -29,28 +91,40 @@ Result<std::vector<std::string>> restore_anywhere(HostOps& ops, const JournalEnt
     if (entry.target.kind != TargetKind::kNic || *here == wanted || *boot_id != entry.boot_id) {
         return restore_entry(ops, entry);
     }
-    const UniqueFd netns = find_netns(wanted);
-    if (!netns.valid()) {
-        return restore_entry(ops, entry);
+    const bool known_gone = std::find(order.gone.begin(), order.gone.end(), wanted) != order.gone.end();
+    const Result<UniqueFd> netns = known_gone ? Result<UniqueFd>(UniqueFd()) : find_netns(wanted);
+    if (!netns) {
+        reached = false;
+        return tl::unexpected(netns.error());
     }
-    auto there = open_host_ops_in(netns.get());
-    if (!there) {
-        return tl::unexpected(std::move(there.error()).during("entering the fault's network namespace"));
+    if (!netns->valid()) {
+        return Notes{"the network namespace is gone; nothing is left to undo"};
     }
-    return restore_entry(**there, entry);
+    auto there = open_host_ops_in(netns->get());
+    if (there) {
+        return restore_entry(**there, entry);
+    }
+    auto restored = restore_by_user_namespace(netns->get(), entry, reached);
+    return restored || reached ? restored : fail(not_entered(wanted, there.error().message()));
 }
 
-RecoveredFault recover_entry(HostOps& ops, Journal& journal, const JournalEntry& entry) {
+RecoveredFault recover_entry(HostOps& ops, Journal& journal, const JournalEntry& entry, const RecoverOrder& order) {
     RecoveredFault fault{journal.contents().run_id,
                          journal.contents().host_name,
                          entry.request.id,
                          entry.request.kind,
                          to_string(entry.target),
                          {},
+                         {},
                          {}};
-    auto restored = restore_anywhere(ops, entry);
+    bool reached = true;
+    auto restored = restore_anywhere(ops, entry, order, reached);
     if (!restored) {
         fault.error = restored.error().to_line();
+        const DeviceIdentity& device = entry.target.device;
+        if (!reached) {
+            fault.out_of_reach = NetnsIdentity{device.netns_inode, device.netns_cookie, device.netns_user};
+        }
         return fault;
     }
     fault.notes = std::move(*restored);
@@ -63,7 +137,7 @@ RecoveredFault recover_entry(HostOps& ops, Journal& journal, const JournalEntry&
     return fault;
 }
 
-void recover_journal(HostOps& ops, const std::string& path, RecoverReport& report) {
+void recover_journal(HostOps& ops, const std::string& path, const RecoverOrder& order, RecoverReport& report) {
     auto journal = Journal::adopt(ops, path);
     if (!journal) {
         if (has_fact(journal.error(), "busy")) {
@@ -83,7 +157,10 @@ void recover_journal(HostOps& ops, const std::string& path, RecoverReport& repor
     }
     bool all = true;
     for (const JournalEntry& entry : journal->contents().open_entries()) {
-        report.faults.push_back(recover_entry(ops, *journal, entry));
+        report.faults.push_back(recover_entry(ops, *journal, entry, order));
+        if (order.progress) {
+            order.progress();
+        }
         all = all && report.faults.back().error.empty();
     }
     if (all) {
@@ -99,14 +176,14 @@ bool RecoverReport::complete() const {
     return std::all_of(faults.begin(), faults.end(), [](const RecoveredFault& fault) { return fault.error.empty(); });
 }
 
-Result<RecoverReport> recover_folder(HostOps& ops, const std::string& folder) {
+Result<RecoverReport> recover_folder(HostOps& ops, const std::string& folder, const RecoverOrder& order) {
     const auto paths = list_journals(folder);
     if (!paths) {
         return tl::unexpected(paths.error());
     }
     RecoverReport report;
     for (const std::string& path : *paths) {
-        recover_journal(ops, path, report);
+        recover_journal(ops, path, order, report);
     }
     return report;
 }

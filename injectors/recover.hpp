@@ -1,10 +1,12 @@
 // Undo of what dead runs left behind, from their journals.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "injectors/host_ops.hpp"
+#include "injectors/in_child.hpp"
 
 namespace railbreak::injectors {
 
@@ -17,6 +19,9 @@ struct RecoveredFault {
     std::string target;             ///< "eth1", "process 4711 (railbreak)", ...
     std::vector<std::string> notes; ///< what was found gone or changed by others
     std::string error;              ///< empty: restored and verified
+    /// The network namespace of the fault, when it may still be there but could not be found or entered. It is another
+    /// one than the present.
+    std::optional<NetnsIdentity> out_of_reach;
 };
 
 /// What a recovery did.
@@ -28,9 +33,17 @@ struct RecoverReport {
     [[nodiscard]] bool complete() const;
 };
 
+/// What whoever orders a recovery knows and wants to know.
+struct RecoverOrder {
+    std::vector<NetnsIdentity> gone; ///< network namespaces that are proven to be gone
+    Progress progress;               ///< called after each fault
+};
+
 /// Undoes every open entry of every journal in `folder` whose run is dead, each in its own network namespace, verifies,
 /// closes the entry, and deletes a journal once all its entries are closed. Idempotent, and safe beside other
-/// recoveries. `ops` is used for files and for the present namespace. An Error only when the folder cannot be read.
-[[nodiscard]] Result<RecoverReport> recover_folder(HostOps& ops, const std::string& folder);
+/// recoveries. An entry stays open when its namespace may still be there and cannot be entered. `ops` is used for files
+/// and for the present namespace. An Error only when the folder cannot be read.
+[[nodiscard]] Result<RecoverReport> recover_folder(HostOps& ops, const std::string& folder,
+                                                   const RecoverOrder& order = {});
 
 } // namespace railbreak::injectors

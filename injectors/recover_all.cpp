@@ -1,21 +1,18 @@
 #include "injectors/recover_all.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "injectors/find_netns.hpp"
+#include "injectors/in_child.hpp"
 #include "injectors/journal.hpp"
 #include "injectors/process_control.hpp"
 #include "injectors/real_host_ops.hpp"
@@ -25,8 +22,8 @@ namespace railbreak::injectors {
 
 namespace {
 
-constexpr auto kForeignBudget = std::chrono::seconds(60);
-constexpr auto kAgentBudget = std::chrono::seconds(5); ///< then its guard does the same
+constexpr auto kForeignBudget = std::chrono::seconds(60); ///< for each fault of another user
+constexpr auto kAgentBudget = std::chrono::seconds(5);    ///< then its guard does the same
 
 std::string encode_report(const RecoverReport& report) {
     Encoder out;
@@ -39,15 +36,18 @@ std::string encode_report(const RecoverReport& report) {
         out.put_string(fault.target);
         out.put_strings(fault.notes);
         out.put_string(fault.error);
+        const NetnsIdentity netns = fault.out_of_reach.value_or(NetnsIdentity{});
+        out.put(static_cast<std::uint8_t>(fault.out_of_reach.has_value()));
+        out.put(netns.inode);
+        out.put(netns.cookie);
     }
     out.put_strings(report.busy);
     out.put_strings(report.damaged);
-    return make_frame(out.take());
+    return out.take();
 }
 
 Result<RecoverReport> decode_report(std::string_view bytes) {
-    const FrameView frame = read_frame(bytes);
-    Decoder in(frame.payload);
+    Decoder in(bytes);
     RecoverReport report;
     const auto count = in.get<std::uint32_t>();
     for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
@@ -60,76 +60,54 @@ Result<RecoverReport> decode_report(std::string_view bytes) {
         fault.target = in.get_string();
         fault.notes = in.get_strings();
         fault.error = in.get_string();
+        const bool out_of_reach = in.get<std::uint8_t>() != 0;
+        NetnsIdentity netns;
+        netns.inode = in.get<std::uint64_t>();
+        netns.cookie = in.get<std::uint64_t>();
+        fault.out_of_reach = out_of_reach ? std::optional(netns) : std::nullopt;
     }
     report.busy = in.get_strings();
     report.damaged = in.get_strings();
-    if (frame.status != FrameStatus::kWhole || !in.finished()) {
+    if (!in.finished()) {
         return fail(ErrorKind::kHarness, "the process that recovers for the user ended without a report");
     }
     return report;
 }
 
-/// Everything in the forked child: becomes the user for good, recovers, reports.
-[[noreturn]] void recover_as(const JournalFolder& folder, int report_fd) {
-    std::array<char, 4096> room{};
-    passwd entry{};
-    passwd* found = nullptr;
-    // A user of a container or of a directory that does not answer now has no entry; the folder's group is as good.
-    const bool known = getpwuid_r(folder.owner, &entry, room.data(), room.size(), &found) == 0 && found != nullptr;
-    const gid_t group = known ? found->pw_gid : folder.group;
-    if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 ||
-        setresuid(folder.owner, folder.owner, folder.owner) != 0) {
-        _exit(1);
-    }
-    auto ops = open_host_ops();
-    const auto report = ops ? recover_folder(**ops, folder.path) : Result<RecoverReport>(tl::unexpected(ops.error()));
-    const std::string bytes = report ? encode_report(*report) : std::string();
-    std::string_view left = bytes;
-    while (!left.empty()) {
-        const ssize_t put = write(report_fd, left.data(), left.size());
-        if (put <= 0 && errno != EINTR) {
-            break;
-        }
-        left.remove_prefix(put > 0 ? static_cast<std::size_t>(put) : 0);
-    }
-    _exit(0);
+/// Recovers as the user, who has the fewest rights that the user's runs had.
+Result<RecoverReport> recover_as_user(const JournalFolder& folder, const std::vector<NetnsIdentity>& gone) {
+    const auto body = [&](const Progress& progress) {
+        auto ops = open_host_ops();
+        const auto report = ops ? recover_folder(**ops, folder.path, {gone, progress})
+                                : Result<RecoverReport>(tl::unexpected(ops.error()));
+        return report ? encode_report(*report) : std::string();
+    };
+    return run_as_owner(folder, body, kForeignBudget).and_then([](const std::string& bytes) {
+        return decode_report(bytes);
+    });
 }
 
-std::string read_until_end(int fd, Deadline deadline) {
-    std::string bytes;
-    std::array<char, 65536> part{};
-    pollfd waiter{fd, POLLIN, 0};
-    while (!deadline.passed() && poll(&waiter, 1, deadline.poll_timeout_ms()) >= 0) {
-        const ssize_t size = waiter.revents != 0 ? read(fd, part.data(), part.size()) : 0;
-        if (size <= 0) {
-            break;
-        }
-        bytes.append(part.data(), static_cast<std::size_t>(size));
-    }
-    return bytes;
-}
-
+/// A user cannot look everywhere. What the user could not find this process looks for as well, and only to tell
+/// whether it is gone: whatever is there is the user's to undo.
 Result<RecoverReport> recover_foreign(const JournalFolder& folder) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return fail_errno(ErrorKind::kHarness, "make a pipe", errno);
+    auto report = recover_as_user(folder, {});
+    std::vector<NetnsIdentity> gone;
+    for (const RecoveredFault& fault : report ? report->faults : std::vector<RecoveredFault>()) {
+        const auto found = fault.out_of_reach ? find_netns(*fault.out_of_reach) : fail(ErrorKind::kInternal, "");
+        if (found && !found->valid()) {
+            gone.push_back(*fault.out_of_reach);
+        }
     }
-    const UniqueFd ours(ends[0]);
-    UniqueFd theirs(ends[1]);
-    const pid_t child = fork();
-    if (child < 0) {
-        return fail_errno(ErrorKind::kHarness, "fork", errno);
+    if (gone.empty()) {
+        return report;
     }
-    if (child == 0) {
-        recover_as(folder, theirs.get());
+    auto second = recover_as_user(folder, gone);
+    if (second) {
+        std::erase_if(report->faults, [](const RecoveredFault& fault) { return !fault.error.empty(); });
+        second->faults.insert(second->faults.begin(), report->faults.begin(), report->faults.end());
+        second->damaged.insert(second->damaged.begin(), report->damaged.begin(), report->damaged.end());
     }
-    theirs.reset();
-    const std::string bytes = read_until_end(ours.get(), Deadline::after(kForeignBudget));
-    kill(child, SIGKILL); // our own child, not reaped yet: nobody else has its number
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return decode_report(bytes);
+    return second;
 }
 
 std::vector<FolderReport> recover_folders(HostOps& ops, const std::vector<JournalFolder>& folders) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "injectors/facet.hpp"
+#include "injectors/find_netns.hpp"
 
 namespace railbreak::injectors {
 
@@ -83,15 +84,27 @@ Result<Notes> undo_facets(HostOps& ops, const JournalEntry& entry, bool gone) {
     return first ? fail(std::move(*first)) : Result<Notes>(std::move(notes));
 }
 
+/// Pids count in a namespace of their own: what one stands for elsewhere is another process, or none.
+Result<bool> process_exists(HostOps& ops, const FaultTarget& target) {
+    if (target.pid_namespace != own_pid_namespace()) {
+        const auto inhabited = is_inhabited_pid_namespace(target.pid_namespace);
+        return inhabited && *inhabited
+                   ? fail(Error(ErrorKind::kTeardown, fmt::format("{} is in another pid namespace (pid:[{}])",
+                                                                  to_string(target), target.pid_namespace))
+                              .advise("Run railbreak recover inside of it (nsenter --pid, or in that container)."))
+                   : inhabited;
+    }
+    return ops.process(target.process.pid).map([&](const std::optional<ProcessRecord>& found) {
+        return found && found->identity.start_ticks == target.process.start_ticks && found->state != 'Z';
+    });
+}
+
 } // namespace
 
 Result<bool> target_exists(HostOps& ops, const FaultTarget& target) {
     switch (target.kind) {
     case TargetKind::kNic: return find_device(ops, target.device).map([](const auto& found) { return !found.empty(); });
-    case TargetKind::kProcess:
-        return ops.process(target.process.pid).map([&](const std::optional<ProcessRecord>& found) {
-            return found && found->identity.start_ticks == target.process.start_ticks && found->state != 'Z';
-        });
+    case TargetKind::kProcess: return process_exists(ops, target);
     case TargetKind::kFolder: return true;
     }
     return true;
@@ -109,7 +122,11 @@ Result<Notes> restore_entry(HostOps& ops, const JournalEntry& entry) {
         return Notes{"the host was restarted since; nothing is left to undo"};
     }
     const DeviceIdentity& device = entry.target.device;
-    if (entry.target.kind == TargetKind::kNic && *netns != NetnsIdentity{device.netns_inode, device.netns_cookie}) {
+    if (entry.target.kind == TargetKind::kNic && netns->inode != device.netns_inode) {
+        return fail(ErrorKind::kInternal, "a fault can only be undone in its own network namespace");
+    }
+    // Only one namespace at a time has the number.
+    if (entry.target.kind == TargetKind::kNic && netns->cookie != device.netns_cookie) {
         return Notes{"the network namespace is gone; nothing is left to undo"};
     }
     const auto exists = target_exists(ops, entry.target);

@@ -9,9 +9,10 @@
 
 namespace railbreak::injectors {
 
-/// Brings the entry's device back to its former state and reads that back. Idempotent: what is as before stays. Gives
-/// sentences about what was not ours to change or is gone: after a reboot, or when the namespace or the device is
-/// gone, there is nothing to undo and that is success. kTeardown when something of ours is still there.
+/// Brings the entry's device back to its former state and reads that back. `ops` acts in the network namespace that has
+/// the device's namespace's number. Idempotent: what is as before stays. Gives sentences about what was not ours to
+/// change or is gone: after a reboot, or when the namespace or the device is gone, there is nothing to undo and that is
+/// success. kTeardown when something of ours is still there.
 [[nodiscard]] Result<std::vector<std::string>> restore_entry(HostOps& ops, const JournalEntry& entry);
 
 /// The link half of the undo: restores and compares until equal, for the kernel takes a moment to finish its own part.

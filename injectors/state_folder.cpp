@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <pwd.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -110,6 +111,27 @@ InUsersName::~InUsersName() {
         setfsgid(getegid());
         (void)setgroups(groups_.size(), groups_.data());
     }
+}
+
+Result<std::string> run_as_owner(const JournalFolder& folder, const std::function<std::string(const Progress&)>& body,
+                                 Nanoseconds patience) {
+    if (folder.owner == geteuid()) {
+        return run_in_child(body, patience);
+    }
+    std::array<char, 4096> room{};
+    passwd entry{};
+    passwd* found = nullptr;
+    // A user of a container or of a directory that does not answer now has no entry; the folder's group is as good.
+    const bool known = getpwuid_r(folder.owner, &entry, room.data(), room.size(), &found) == 0 && found != nullptr;
+    const gid_t group = known ? found->pw_gid : folder.group;
+    const auto as_owner = [&](const Progress& progress) {
+        if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 ||
+            setresuid(folder.owner, folder.owner, folder.owner) != 0) {
+            return std::string();
+        }
+        return body(progress);
+    };
+    return run_in_child(as_owner, patience);
 }
 
 std::string state_folder_of(const std::string& journal_folder) {

@@ -1,6 +1,7 @@
 // Where railbreak keeps what must outlive its processes: journals, the host's lock, the halt file.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "injectors/host_ops.hpp"
+#include "injectors/in_child.hpp"
 
 namespace railbreak::injectors {
 
@@ -37,6 +39,11 @@ private:
     bool changed_ = false;
     std::vector<gid_t> groups_; ///< to go back to
 };
+
+/// run_in_child() with no other rights than the owner of the folder has; by whoever is root, else in the own name.
+[[nodiscard]] Result<std::string> run_as_owner(const JournalFolder& folder,
+                                               const std::function<std::string(const Progress&)>& body,
+                                               Nanoseconds patience);
 
 /// The folder around the journals: "/run/railbreak" for "/run/railbreak/journal"; a folder of another name, as
 /// $RAILBREAK_STATE_DIR may be, is its own. Lock and halt file are in it.

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "injectors/find_netns.hpp"
 #include "injectors/journal.hpp"
 #include "injectors/restore.hpp"
 #include "tests/lab/process_lab.hpp"
@@ -192,6 +193,7 @@ TEST_P(ProcessFault, NeverTouchesAnotherProcessThatGotThePid) {
     entry.boot_id = ops_->boot_id().value();
     entry.target.kind = TargetKind::kProcess;
     entry.target.process = ops_->process(worker_->pid()).value()->identity;
+    entry.target.pid_namespace = own_pid_namespace();
     const FacetContext context{entry.target, entry.owner, Nanoseconds(0)};
     for (const FaultKind kind : {FaultKind::kPause, FaultKind::kKill}) {
         entry.request.kind = kind;

@@ -65,7 +65,8 @@ JournalEntry entry_with(std::int32_t id) {
     request.folder = "/srv";
     request.leave = ByteCount::bytes(65'536);
     entry.target.kind = TargetKind::kNic;
-    entry.target.device = {"eth1", 7, "02:00:00:00:00:01", "02:00:00:00:00:02", 4'026'531'999, 4711};
+    entry.target.device = {"eth1", 7, "02:00:00:00:00:01", "02:00:00:00:00:02", 4'026'531'999, 4711, 1000};
+    entry.target.pid_namespace = 4'026'531'836;
     entry.target.process = {4711, 99, "railbreak"};
     entry.target.folder = "/srv";
     entry.target.device_id = 77;
@@ -85,6 +86,7 @@ TEST_F(JournalTest, GivesBackEveryFieldOfAnEntry) {
     EXPECT_EQ(read->target.kind, entry.target.kind);
     EXPECT_EQ(read->target.device, entry.target.device);
     EXPECT_EQ(read->target.process, entry.target.process);
+    EXPECT_EQ(read->target.pid_namespace, entry.target.pid_namespace);
     EXPECT_EQ(read->target.folder, entry.target.folder);
     EXPECT_EQ(read->target.device_id, entry.target.device_id);
     EXPECT_EQ(read->owner, entry.owner);
@@ -200,7 +202,7 @@ TEST_F(JournalTest, NeverTouchesTheJournalOfAnotherVersion) {
     ASSERT_TRUE(own.has_value());
     EXPECT_FALSE(read_journal_file(own->path())->other_version.has_value());
     const std::string path = folder_ + "/other.host.1-1.journal";
-    for (const std::uint8_t version : {std::uint8_t{1}, std::uint8_t{3}, std::uint8_t{255}}) {
+    for (const std::uint8_t version : {std::uint8_t{1}, std::uint8_t{2}, std::uint8_t{255}}) {
         const std::string whole = journal_of_version(version);
         std::ofstream(path, std::ios::binary) << whole;
         const auto contents = read_journal_file(path);
