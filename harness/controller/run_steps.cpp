@@ -54,7 +54,7 @@ Result<void> RunSteps::recorded() const {
 }
 
 Result<void> RunSteps::baseline() {
-    context_.progress.doing("measuring the goodput of every port");
+    context_.progress.doing(fmt::format("measuring the goodput of every port; about {} left", rough(clock_.left())));
     healthy_ports_.clear();
     for (int probe = 0; probe < kBaselineProbes; ++probe) {
         Result<Goodputs> ports = context_.session.probe(kProbeSpan, cluster().rate, 1, {});
