@@ -1,20 +1,28 @@
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/analyse/analyse.hpp"
 #include "reports/facts.hpp"
+#include "reports/html/figures.hpp"
+#include "reports/html/run_page.hpp"
+#include "reports/html/view.hpp"
 #include "reports/json.hpp"
 #include "reports/table.hpp"
 #include "reports/text.hpp"
+#include "scenarios/load.hpp"
+#include "scenarios/plan.hpp"
 #include "tests/unit/record/run_fixture.hpp"
 #include "tests/unit/reports/report_fixture.hpp"
 
 namespace railbreak::reports {
 namespace {
 
+using record::RunData;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -231,6 +239,66 @@ TEST(Text, AlignsAndCutsTheLastColumnThenTheWidest) {
     EXPECT_THAT(line, HasSubstr("x~  end\n"));
     const std::string last = aligned({{std::string(60, 'x'), std::string(100, 'y')}}, "ll");
     EXPECT_EQ(last, std::string(60, 'x') + "  " + std::string(57, 'y') + "~\n");
+}
+
+/// The plan that the fixture's run carried out, with an expectation about when OptCC is back to normal.
+scenarios::Plan plan_with_recovery(const std::string& band) {
+    const scenarios::KnownAlgorithms known{.list = {{"ring"}, {"optcc"}, {"optcc-shared"}}, .check_options = {}};
+    const auto scenario = scenarios::load_scenario(
+        "railbreak: 1\nname: half-rate-nic\ncluster: {hosts: 8, rate: 500Mbit/s}\n"
+        "workload: {collective: allreduce, bytes: 32MiB, algorithms: [ring, optcc, optcc-shared]}\n"
+        "faults:\n  - {name: half, kind: cap, target: {host: 3}, fraction: 1/2, during: degraded}\n"
+        "expect:\n  - {algorithm: optcc, metric: recovery_time, band: " +
+            band + ", max: 2s}\n",
+        "test.yaml", known);
+    return *scenarios::expand(*scenario, 1);
+}
+
+/// The verdict on the recovery of OptCC, after the page of the same run was found to say the same.
+record::VerdictRow agreed_recovery(RunData data, const std::string& band) {
+    const scenarios::Plan plan = plan_with_recovery(band);
+    data.run.plan_json = plan.canonical_json;
+    const auto rows = analyse::analyse(data, plan).verdicts;
+    const auto row = std::ranges::find(rows, "half/optcc recovery_time", &record::VerdictRow::subject);
+    std::erase_if(data.iterations, [](const auto& one) { return one.algorithm != "optcc"; });
+    std::erase_if(data.injections, [](const auto& one) { return one.algorithm != "optcc"; });
+    const html::View view = html::view_of(data);
+    const std::string page = run_html(data);
+    const std::string tile = "<p class=\"tilelabel\">Back to normal</p>";
+    const bool no_data = row->reason.starts_with("no data: ");
+    const bool missing = row->reason.starts_with("none of ");
+    EXPECT_EQ(page.find(tile) != std::string::npos, !no_data) << row->reason;
+    EXPECT_EQ(page.find("<p class=\"value\">never<") != std::string::npos, missing) << row->reason;
+    EXPECT_EQ(page.find("back to normal ") != std::string::npos, !no_data && !missing) << "the mark in the chart";
+    if (row->measured) {
+        const double measured_ns = std::round(*row->measured * 1e9);
+        EXPECT_THAT(page, HasSubstr("back to normal " + html::duration(measured_ns) + " after the fault"));
+        EXPECT_EQ(static_cast<double>(view.algorithms.at(0).recovery->time_ns), measured_ns);
+    }
+    return *row;
+}
+
+TEST(RunHtml, IsBackToNormalWhereTheVerdictSaysSo) {
+    RunData data = record::fixture_run();
+    const auto recovered = record::iterations_of(data, "optcc", "recovered");
+    EXPECT_EQ(agreed_recovery(data, "5%").verdict, "pass") << "with the first recovered iteration";
+
+    recovered[0]->duration_ns *= 2;
+    recovered[1]->correct = false;
+    record::VerdictRow row = agreed_recovery(data, "5%");
+    EXPECT_EQ(row.verdict, "fail") << "only with the third, which is late";
+    EXPECT_THAT(row.reason, HasSubstr("recovered iteration 3 ended, within 5 % of the steady median"));
+
+    recovered[2]->duration_ns = recovered[2]->duration_ns * 107 / 100; // within 10 % of the steady median
+    row = agreed_recovery(data, "5%");
+    EXPECT_EQ(row.verdict, "fail");
+    EXPECT_THAT(row.reason, HasSubstr("none of 3 iterations was back within 5 % of the steady median"));
+    EXPECT_THAT(agreed_recovery(data, "10%").reason, HasSubstr("recovered iteration 3 ended, within 10 %"));
+
+    data.injections.at(1).reverted_at = recovered[2]->started_at + recovered[2]->duration_ns + 1;
+    EXPECT_EQ(agreed_recovery(data, "5%").reason, "no data: no iteration ended after the fault was undone");
+    data.injections.at(1).reverted_at = 0;
+    EXPECT_EQ(agreed_recovery(data, "5%").reason, "no data: the fault was never undone");
 }
 
 } // namespace

@@ -3,12 +3,14 @@
 #include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pugixml.hpp>
 
 #include "harness/analyse/suite.hpp"
 #include "reports/format.hpp"
+#include "reports/html/suite_page.hpp"
 #include "reports/junit.hpp"
 #include "reports/markdown.hpp"
 #include "reports/openmetrics.hpp"
@@ -82,6 +84,21 @@ TEST(SuiteReport, MarkdownHasWhatDidNotPassFirst) {
     EXPECT_THAT(text, ::testing::StartsWith("## railbreak: suite nightly: fail\n"));
     EXPECT_LT(text.find("What did not pass"), text.find("All items (8)"));
     EXPECT_EQ(text.find("<script>"), std::string::npos);
+}
+
+TEST(SuiteReport, PageHasTheVerdictOfTheSuite) {
+    for (const std::string word : {"pass", "inconclusive", "refused", "aborted", "fail", "invalid"}) {
+        record::SuiteData suite = mixed_suite();
+        for (std::size_t i = 0; i < suite.items.size(); ++i) {
+            suite.items[i].state = "done";
+            suite.verdicts[i] = i == 0 ? word : word == "invalid" ? "fail" : "inconclusive";
+        }
+        const analyse::SuiteOutcome outcome = analyse::judge_suite(suite);
+        const std::string page = suite_html(suite, {});
+        EXPECT_THAT(page, HasSubstr(fmt::format("<div class=\"banner v-{}\">", to_string(outcome.verdict)))) << word;
+        EXPECT_THAT(page, HasSubstr(fmt::format("<p class=\"reason\">{}", suite.items[word == "pass" ? 1 : 0].name)));
+    }
+    EXPECT_THAT(suite_html(mixed_suite(), {}), HasSubstr("1 interrupted, 1 skipped, 1 unknown, 1 waiting, 1 pass."));
 }
 
 TEST(SuiteReport, TellsTheWorstOfTheItems) {
