@@ -42,13 +42,16 @@ std::int64_t elements_of(const scenarios::WorkloadSpec& workload) {
     return static_cast<std::int64_t>(workload.bytes.bytes() / size_of(workload.dtype));
 }
 
+/// When TCP resends what nobody answers, and says so: its smallest time-out.
+constexpr Nanoseconds kTcpResend = std::chrono::milliseconds(200);
+
 } // namespace
 
 Play::Play(const Context& context) : context_(context), goodput_(payload_rate(context.plan.cluster)) {}
 
-void Play::event(std::string_view kind, std::string text) {
+void Play::event(std::string_view kind, std::string text, std::optional<Nanoseconds> at) {
     Result<void> stored = context_.recorder.add_event({.run = context_.run,
-                                                       .at = now_.count(),
+                                                       .at = at.value_or(now_).count(),
                                                        .level = "info",
                                                        .source = "simulator",
                                                        .kind = std::string(kind),
@@ -404,6 +407,13 @@ Result<void> Play::record_timed_faults(const std::string& algorithm, std::int32_
         }
         if (Result<std::int64_t> stored = context_.recorder.add_injection(row); !stored) {
             return fail(std::move(stored.error()));
+        }
+        const Nanoseconds stall = span->from + kTcpResend;
+        if (stops_traffic(fault.kind, fault.strength) && stall < took && started_at + stall < until) {
+            event("path_stalled",
+                  fmt::format("h{} NIC {} is not answered any more, although TCP would have resent", fault.host,
+                              fault.nic),
+                  started_at + stall);
         }
         now_ = std::max(now_, until);
     }

@@ -69,7 +69,8 @@ private:
     /// Keeps a picture of the first schedule of an algorithm that is asked for.
     [[nodiscard]] Result<void> draw_schedule(const std::string& algorithm, const Prepared& prepared, bool damaged);
     [[nodiscard]] Result<void> store_bounds(const std::string& algorithm, scenarios::Phase phase, bool damaged);
-    void event(std::string_view kind, std::string text);
+    /// Without a time: now.
+    void event(std::string_view kind, std::string text, std::optional<Nanoseconds> at = {});
 
     Context context_;
     std::optional<Error> unrecorded_; // why an event could not be stored

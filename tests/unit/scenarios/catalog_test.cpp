@@ -36,6 +36,23 @@ TEST(Catalog, EveryFileIsValidAndNamedAsItSays) {
     }
 }
 
+TEST(Catalog, SaysWhatIsExpectedOfEachFault) {
+    for (const auto& path : catalog()) {
+        const auto scenario = load_scenario_file(path.string(), algorithms());
+        ASSERT_TRUE(scenario) << errors_of(scenario);
+        if (path.stem() == "late-rank") {
+            continue; // its fault changes nothing on the host and is over with each iteration
+        }
+        const auto of_all = [&](Metric metric) {
+            return std::ranges::any_of(scenario->expectations, [&](const Expectation& expectation) {
+                return !expectation.outcome && expectation.metric == metric && !expectation.fault;
+            });
+        };
+        EXPECT_TRUE(of_all(Metric::kCollateral)) << path;
+        EXPECT_TRUE(of_all(Metric::kRecoveryTime) || of_all(Metric::kCorrectness)) << path;
+    }
+}
+
 TEST(Catalog, RunsAreAsShortAsTheirCommentsSay) {
     for (const auto& path : catalog()) {
         const auto scenario = load_scenario_file(path.string(), algorithms());

@@ -188,6 +188,8 @@ TEST(SimulateRun, OutageDelaysTheIterationThatItHits) {
     EXPECT_EQ(time_of(played, "ring", "degraded", 3), usual);
     ASSERT_EQ(played.data.injections.size(), 1U);
     EXPECT_EQ(played.data.injections[0].restored_at - played.data.injections[0].ordered_at, 70'000'000);
+    EXPECT_THAT(played.data.events, Not(Contains(Field(&record::EventRow::kind, "path_stalled"))))
+        << "TCP waits longer";
 }
 
 TEST(SimulateRun, LinkThatStaysDownFailsTheRun) {
@@ -239,8 +241,10 @@ TEST(SimulateRun, AnExpectedErrorEndsThePhaseAndNotTheRun) {
     const std::string down =
         "  - {name: gone, kind: link_down, target: {host: 2}, at: {iteration: 2, offset: 10ms}, for: 30s}\n";
     const std::string expected = "  - {phase: degraded, outcome: error, within: 20s}\n";
-    const Played played = play(scenario(down, expected, "ring"));
+    const Played played = play(scenario(down, expected + "  - {metric: detection_time, max: 200ms}\n", "ring"));
     EXPECT_EQ(played.exit_code, 0) << played.reason;
+    EXPECT_THAT(verdict(played, "expectation", "gone/ring detection_time").reason,
+                HasSubstr("simulator said path_stalled, 200 ms after the fault was observed"));
     EXPECT_THAT(verdict(played, "expectation", "ring/degraded outcome").reason,
                 HasSubstr("degraded iteration 2 ended with an error 19.99 s after"));
     EXPECT_THAT(verdict(played, "correctness", "ring").reason, HasSubstr("6 simulated iterations"));
