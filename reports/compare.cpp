@@ -179,12 +179,29 @@ std::string notes_on(const Pair& pair) {
                    4);
 }
 
+std::string runs_text(std::size_t count) {
+    return fmt::format("{} run{}", count, count == 1 ? "" : "s");
+}
+
+std::string what_is_compared(std::size_t a, std::size_t b, const SetComparison& sets, const SetNames& names) {
+    return names.a.empty() && names.b.empty()
+               ? ""
+               : wrapped(fmt::format("{} of A, {} ({}), and B, {} ({})", to_string(sets.options.measure),
+                                     printable(names.a), runs_text(a), printable(names.b), runs_text(b)),
+                         2);
+}
+
 std::string head_of(Runs a, Runs b, const SetComparison& sets) {
     std::string out = title("A", a) + title("B", b);
     const bool same_plan = a.front().run.plan_hash == b.front().run.plan_hash;
     out += same_plan ? "the plans are the same\n" : "THE PLANS DIFFER: the scenarios or seeds are not the same\n";
     for (const std::string& reason : sets.unlike) {
         out += wrapped("not like with like: " + printable(reason), 4);
+    }
+    if (!sets.shared.empty()) {
+        out += wrapped(fmt::format("IN BOTH SETS, which makes them look more alike than they are: {}",
+                                   printable(fmt::format("{}", fmt::join(sets.shared, ", ")))),
+                       4);
     }
     return out;
 }
@@ -233,9 +250,8 @@ Json json_of(const analyse::Comparison& comparison) {
             {"sentence", in_words(comparison)}};
 }
 
-} // namespace
-
-std::string compare_table(Runs a, Runs b, const SetComparison& sets) {
+/// A comparison without what it is of.
+std::string body_of(Runs a, Runs b, const SetComparison& sets) {
     const bool with_statistics = has_statistics(sets);
     const bool times = sets.options.measure == analyse::Measure::kTime;
     const char* unit = times ? "/ms" : "";
@@ -277,7 +293,7 @@ std::string compare_table(Runs a, Runs b, const SetComparison& sets) {
     return notes.empty() ? out : out + "\n" + notes;
 }
 
-std::string compare_json(Runs a, Runs b, const SetComparison& sets) {
+Json document_of(Runs a, Runs b, const SetComparison& sets) {
     Json json{{"schema", "railbreak-compare-report"},
               {"version", 1},
               {"a", json_of(a)},
@@ -287,6 +303,7 @@ std::string compare_json(Runs a, Runs b, const SetComparison& sets) {
               {"confidence", sets.options.confidence},
               {"tolerance", sets.options.tolerance},
               {"not_comparable", sets.unlike},
+              {"shared_runs", sets.shared},
               {"sentence", sets.sentence}};
     json["phases"] = Json::array();
     for (const Pair& pair : pair_up(a, b, sets)) {
@@ -299,7 +316,56 @@ std::string compare_json(Runs a, Runs b, const SetComparison& sets) {
              {"overhead_ratio", json_of(pair.overhead_ratio())},
              {"statistics", pair.comparison != nullptr ? json_of(*pair.comparison) : Json(nullptr)}});
     }
+    return json;
+}
+
+std::string dumped(const Json& json) {
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace
+
+std::string compare_table(Runs a, Runs b, const SetComparison& sets, const SetNames& names) {
+    return what_is_compared(a.size(), b.size(), sets, names) + body_of(a, b, sets);
+}
+
+std::string compare_json(Runs a, Runs b, const SetComparison& sets) {
+    return dumped(document_of(a, b, sets));
+}
+
+std::string compare_scenarios_table(const analyse::Matching& matching, std::span<const SetComparison> compared,
+                                    const SetNames& names) {
+    std::string out;
+    for (std::size_t i = 0; i < compared.size(); ++i) {
+        const analyse::MatchedRuns& runs = matching.scenarios[i];
+        const record::RunRow& first = runs.a.front().run;
+        out += wrapped(fmt::format("{}[{} of {}] {} {} on {}", i == 0 ? "" : "\n\n", i + 1, compared.size(),
+                                   printable(first.scenario_name), printable(first.plan_hash.substr(0, 12)),
+                                   printable(analyse::place_of(first))),
+                       2);
+        out += compare_table(runs.a, runs.b, compared[i], names);
+    }
+    out += matching.only_a.empty() && matching.only_b.empty() ? "" : "\n";
+    for (const auto& [letter, names_of_only] : {std::pair("A", &matching.only_a), std::pair("B", &matching.only_b)}) {
+        for (const std::string& name : *names_of_only) {
+            out += wrapped(fmt::format("only {} has {}", letter, printable(name)), 4);
+        }
+    }
+    return out;
+}
+
+std::string compare_scenarios_json(const analyse::Matching& matching, std::span<const SetComparison> compared,
+                                   std::string_view baseline) {
+    Json scenarios = Json::array();
+    for (std::size_t i = 0; i < compared.size(); ++i) {
+        scenarios.push_back(document_of(matching.scenarios[i].a, matching.scenarios[i].b, compared[i]));
+    }
+    return dumped({{"schema", "railbreak-compare-scenarios"},
+                   {"version", 1},
+                   {"baseline", baseline},
+                   {"scenarios", std::move(scenarios)},
+                   {"only_a", matching.only_a},
+                   {"only_b", matching.only_b}});
 }
 
 } // namespace railbreak::reports

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/record/figures_json.hpp"
 #include "reports/import_nccl.hpp"
 
 namespace railbreak::reports {
@@ -38,6 +39,26 @@ const record::VerdictRow* find_verdict(const RunData& data, std::string_view sco
         return row.scope == scope && (subject.empty() || row.subject == subject);
     });
     return found != data.verdicts.end() ? &*found : nullptr;
+}
+
+std::string not_ended(const RunData& data) {
+    std::int64_t at = 0;
+    std::string what;
+    for (const record::EventRow& row : data.events) {
+        if (row.at > 0 && row.at >= at) {
+            at = row.at;
+            what = row.text;
+        }
+    }
+    for (const record::IterationRow& row : data.iterations) {
+        if (row.started_at > 0 && row.started_at >= at) {
+            at = row.started_at;
+            what = fmt::format("iteration {} of {} {}", row.iteration, row.algorithm, row.phase);
+        }
+    }
+    return at > 0 ? fmt::format("the run has not ended; what it recorded last, {:.3f} s after its beginning: {}",
+                                static_cast<double>(at - origin_ns(data)) / 1e9, what)
+                  : "the run has not ended; nothing is recorded of it";
 }
 
 std::string subject_of(const record::InjectionRow& injection) {
@@ -149,6 +170,15 @@ std::vector<Comparison> compare_forms(const RunData& data) {
         }
     }
     return comparisons;
+}
+
+std::vector<record::PhaseStatistics> statistics_of(const record::SuiteItemRow& item, const RunData* run) {
+    return run != nullptr ? record::phase_statistics(*run) : record::parse_figures(item.pruned.figures_json);
+}
+
+std::string run_cell(const record::SuiteData& suite, std::size_t item) {
+    const bool pruned = suite.items[item].run == 0 && !suite.items[item].pruned.run_id.empty();
+    return pruned ? "deleted" : item < suite.run_ids.size() ? suite.run_ids[item] : "";
 }
 
 const record::RunData* find_run(const std::vector<record::RunData>& runs, std::string_view run_id) {

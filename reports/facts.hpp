@@ -19,6 +19,10 @@ namespace railbreak::reports {
 [[nodiscard]] const record::VerdictRow* find_verdict(const record::RunData& data, std::string_view scope,
                                                      std::string_view subject = {});
 
+/// What stands in the place of the verdict of a run without one: that it has not ended, and what it recorded last.
+/// Whether it goes on or its controller died is nothing that its rows tell.
+[[nodiscard]] std::string not_ended(const record::RunData& data);
+
 /// The subject of an injection in the verdicts: "half/ring".
 [[nodiscard]] std::string subject_of(const record::InjectionRow& injection);
 
@@ -60,6 +64,13 @@ struct Comparison {
 /// From the iterations of phase "comparison" without error, in the order of the run. An algorithm of which fewer than
 /// two forms ran there has no entry.
 [[nodiscard]] std::vector<Comparison> compare_forms(const record::RunData& data);
+
+/// The figures of an item of a suite: of its run (may be nullptr), or what was kept of one that was pruned.
+[[nodiscard]] std::vector<record::PhaseStatistics> statistics_of(const record::SuiteItemRow& item,
+                                                                 const record::RunData* run);
+
+/// What stands in the place of an item's run: its id, "deleted" of one that was pruned, or nothing.
+[[nodiscard]] std::string run_cell(const record::SuiteData& suite, std::size_t item);
 
 /// The run of that id among those of a suite, or nullptr.
 [[nodiscard]] const record::RunData* find_run(const std::vector<record::RunData>& runs, std::string_view run_id);

@@ -251,7 +251,7 @@ void describe(const NcclImport& import, const NcclFile& file, const Group& group
     run.bytes = size;
     run.dtype = find_type(type)->name;
     run.started_realtime_ns = file.started_realtime_ns > 0 ? file.started_realtime_ns : import.realtime_ns;
-    // The same file gives the same id when it says when it began: it is not imported twice.
+    // The end of the id is a digest of what the file holds, by which it is known when it is imported again.
     std::string stamp = to_iso8601(Nanoseconds(run.started_realtime_ns)).substr(0, 19) + "Z";
     std::erase_if(stamp, [](char c) { return c == '-' || c == ':'; });
     const std::string digest =

@@ -232,7 +232,7 @@ std::string run_json(const RunData& data) {
     report["schema"] = "railbreak-run-report";
     report["version"] = 1;
     report["verdict"] = run != nullptr ? Json(run->verdict) : Json(nullptr);
-    report["reason"] = run != nullptr ? run->reason : "the run did not finish";
+    report["reason"] = run != nullptr ? run->reason : not_ended(data);
     report["run"] = run_part(data);
     report["cluster"] = cluster_part(data);
     report["phases"] = phases_part(data, statistics);

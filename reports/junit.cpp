@@ -76,7 +76,7 @@ std::vector<Suite> suites_of(const RunData& data) {
         suite_of(algorithm_of(row)).checks.push_back(row);
     }
     if (find_verdict(data, "run") == nullptr) {
-        suites.front().checks.push_back({data.run.id, "run", "", "unfinished", "the run did not finish", {}, {}, {}});
+        suites.front().checks.push_back({data.run.id, "run", "", "unfinished", not_ended(data), {}, {}, {}});
     }
     return suites;
 }
@@ -239,6 +239,23 @@ void add_run(const RunData& data, const std::string& package, pugi::xml_node par
     }
 }
 
+/// An item whose run was pruned: its verdict is known, its checks are not any more.
+void add_item_of_pruned_run(const record::SuiteData& suite, std::size_t item, const std::string& package,
+                            pugi::xml_node parent) {
+    const record::PrunedOutcome& pruned = suite.items[item].pruned;
+    const double took_s =
+        in_seconds(pruned.finished_realtime_ns > 0 ? pruned.finished_realtime_ns - pruned.started_realtime_ns : 0);
+    pugi::xml_node node = parent.append_child("testsuite");
+    add_property(node.append_child("properties"), "pruned_run_id", pruned.run_id);
+    Counts counts;
+    const VerdictRow verdict{0, "run", "", suite.verdicts[item], suite.reasons[item], {}, {}, {}};
+    add_cases({"", took_s, {verdict}}, package + ".run", node, counts);
+    add_text(node, "system-out",
+             fmt::format("run {} was deleted; its verdict was kept\nsuite {}\n", pruned.run_id, suite.suite.suite_id));
+    add_text(node, "system-err", "");
+    set_head(node, "run", package, pruned.started_realtime_ns, counts, took_s);
+}
+
 /// An item of a suite without a run: it did not run, or was refused before a run began.
 void add_item_without_run(const record::SuiteData& suite, std::size_t item, const std::string& word,
                           const std::string& package, pugi::xml_node parent) {
@@ -289,6 +306,8 @@ std::string suite_junit(const record::SuiteData& suite, const std::vector<RunDat
         const RunData* run = find_run(runs, suite.run_ids[i]);
         if (run != nullptr) {
             add_run(*run, package, root);
+        } else if (suite.items[i].run == 0 && !suite.items[i].pruned.verdict.empty()) {
+            add_item_of_pruned_run(suite, i, package, root);
         } else {
             add_item_without_run(suite, i, outcome.items[i].word, package, root);
         }

@@ -98,7 +98,7 @@ std::string verdict_part(const RunData& data) {
     const VerdictRow* run = find_verdict(data, "run");
     std::string out = fmt::format("## railbreak: {}: {}\n\n", markdown_text(data.run.scenario_name),
                                   run != nullptr ? markdown_text(run->verdict) : "unfinished");
-    out += fmt::format("**{}**\n", run == nullptr        ? "the run did not finish"
+    out += fmt::format("**{}**\n", run == nullptr        ? markdown_text(not_ended(data))
                                    : run->reason.empty() ? "every check passed"
                                                          : markdown_text(run->reason));
     for (const VerdictRow& row : data.verdicts) {
@@ -206,9 +206,9 @@ std::string reproduce_part(std::string_view command_line) {
 }
 
 /// The time over the exclusive bound of each algorithm's degraded phase: "ring 1.751, optcc 1.015".
-std::string overheads(const RunData& data) {
+std::string overheads(const std::vector<PhaseStatistics>& figures) {
     std::string text;
-    for (const PhaseStatistics& entry : record::phase_statistics(data)) {
+    for (const PhaseStatistics& entry : figures) {
         if (entry.phase == "degraded" && entry.overhead_exclusive) {
             text += fmt::format("{}{} {:.3f}", text.empty() ? "" : ", ", markdown_text(entry.algorithm),
                                 *entry.overhead_exclusive);
@@ -223,14 +223,13 @@ std::string items_part(const record::SuiteData& suite, const std::vector<RunData
     std::vector<Row> all;
     for (std::size_t i = 0; i < suite.items.size(); ++i) {
         const std::string& word = outcome.items[i].word;
-        const RunData* run = find_run(runs, suite.run_ids[i]);
+        const std::string run = markdown_text(run_cell(suite, i));
         const std::string name = markdown_text(suite.items[i].name);
         if (word != "pass") {
-            bad.push_back({"**" + markdown_text(word) + "**", name, markdown_text(suite.reasons[i]),
-                           markdown_text(suite.run_ids[i])});
+            bad.push_back({"**" + markdown_text(word) + "**", name, markdown_text(suite.reasons[i]), run});
         }
-        all.push_back(
-            {markdown_text(word), name, run != nullptr ? overheads(*run) : "-", markdown_text(suite.run_ids[i])});
+        all.push_back({markdown_text(word), name,
+                       overheads(statistics_of(suite.items[i], find_run(runs, suite.run_ids[i]))), run});
     }
     std::string out;
     if (!bad.empty()) {

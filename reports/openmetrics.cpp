@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -42,6 +43,8 @@ using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 struct Source {
     const RunData* data;
     std::string_view item;
+    /// The run was pruned: its data has its names, times and verdict alone, and its figures are kept with the item.
+    const record::SuiteItemRow* pruned = nullptr;
 };
 using Sources = std::vector<Source>;
 
@@ -99,6 +102,9 @@ std::string seconds(std::int64_t realtime_ns) {
 void add_run(const Sources& sources, Writer& out) {
     out.family("railbreak_run_info", "", "The run that this file reports, always 1.");
     for (const Source& source : sources) {
+        if (source.pruned != nullptr) {
+            continue;
+        }
         const record::RunRow& run = source.data->run;
         const std::string seed = std::to_string(run.seed);
         out.of(source);
@@ -127,6 +133,9 @@ void add_run(const Sources& sources, Writer& out) {
 void add_checks(const Sources& sources, Writer& out) {
     out.family("railbreak_checks", "", "Checks of the run (correctness, faults, expectations, bounds) by verdict.");
     for (const Source& source : sources) {
+        if (source.pruned != nullptr) {
+            continue;
+        }
         out.of(source);
         for (const std::string_view each : kVerdicts) {
             const std::vector<record::VerdictRow>& checks = source.data->verdicts;
@@ -169,7 +178,8 @@ void add_verdicts(const Sources& sources, Writer& out) {
 void add_phases(const Sources& sources, Writer& out) {
     std::vector<std::vector<PhaseStatistics>> statistics; // of each source
     for (const Source& source : sources) {
-        statistics.push_back(record::phase_statistics(*source.data));
+        statistics.push_back(source.pruned != nullptr ? statistics_of(*source.pruned, nullptr)
+                                                      : record::phase_statistics(*source.data));
         std::erase_if(statistics.back(), [](const auto& entry) { return entry.phase == "comparison"; }); // other forms
     }
     const auto family = [&](std::string_view name, std::string_view unit, std::string_view help,
@@ -280,6 +290,19 @@ void add_suite(const record::SuiteData& data, Writer& out) {
     }
 }
 
+/// What is left of a run that was pruned, as a run.
+RunData remains_of(const record::SuiteItemRow& item) {
+    RunData data;
+    data.run.run_id = item.pruned.run_id;
+    data.run.scenario_name = item.scenario_name;
+    data.run.started_realtime_ns = item.pruned.started_realtime_ns;
+    data.run.finished_realtime_ns = item.pruned.finished_realtime_ns;
+    if (!item.pruned.verdict.empty()) {
+        data.verdicts.push_back({0, "run", "", item.pruned.verdict, item.pruned.reason, {}, {}, {}});
+    }
+    return data;
+}
+
 } // namespace
 
 std::string run_openmetrics(const RunData& data) {
@@ -290,9 +313,13 @@ std::string run_openmetrics(const RunData& data) {
 
 std::string suite_openmetrics(const record::SuiteData& suite, const std::vector<RunData>& runs) {
     Sources sources;
+    std::deque<RunData> remains; // its elements stay where they are
     for (std::size_t i = 0; i < suite.items.size(); ++i) {
+        const record::SuiteItemRow& item = suite.items[i];
         if (const RunData* run = find_run(runs, suite.run_ids[i])) {
-            sources.push_back({run, suite.items[i].name});
+            sources.push_back({run, item.name});
+        } else if (item.run == 0 && !item.pruned.run_id.empty()) {
+            sources.push_back({&remains.emplace_back(remains_of(item)), item.name, &item});
         }
     }
     Writer out;

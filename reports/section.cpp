@@ -33,7 +33,7 @@ std::string milliseconds(std::int64_t nanoseconds) {
 
 std::string end_of(const RunData& data) {
     return find_verdict(data, "run") != nullptr ? run_end_text({.finished = true, .verdicts = data.verdicts})
-                                                : "VERDICT none: the run has not finished\n";
+                                                : wrapped("VERDICT none: " + printable(not_ended(data)), 2);
 }
 
 std::string summary_text(const RunData& data) {

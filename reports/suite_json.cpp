@@ -41,7 +41,8 @@ std::string suite_json(const record::SuiteData& data) {
                          {"verdict", outcome.items[i].word},
                          {"reason", data.reasons[i]},
                          {"attempts", item.attempts},
-                         {"run_id", text_or_null(data.run_ids[i])}});
+                         {"run_id", text_or_null(data.run_ids[i])},
+                         {"pruned_run_id", text_or_null(item.run == 0 ? item.pruned.run_id : "")}});
     }
     const Json json{{"schema", "railbreak-suite-report"},
                     {"version", 1},

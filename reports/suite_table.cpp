@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "harness/analyse/suite.hpp"
+#include "reports/facts.hpp"
 #include "reports/text.hpp"
 
 namespace railbreak::reports {
@@ -35,7 +36,7 @@ std::string suite_table(const record::SuiteData& data) {
         const std::string& word = outcome.items[i].word;
         ++counts[word];
         rows.push_back({std::to_string(i + 1), printable(data.items[i].name), printable(word),
-                        std::to_string(data.items[i].attempts), printable(data.run_ids[i]),
+                        std::to_string(data.items[i].attempts), printable(run_cell(data, i)),
                         printable(data.reasons[i])});
     }
     out += aligned(rows, "rllrll");

@@ -11,7 +11,6 @@
 
 #include "harness/analyse/verdict.hpp"
 #include "harness/record/statistics.hpp"
-#include "reports/facts.hpp"
 
 namespace railbreak::reports {
 
@@ -40,15 +39,9 @@ void add(Json& line, const std::string& name, const std::optional<double>& value
     }
 }
 
-// The exit code of `railbreak run`; SuperBench's rules take anything but 0 for a failure.
-int return_code(const RunData& data) {
-    const analyse::ExitCode code = analyse::exit_code_of(data.verdicts);
-    const bool finished = find_verdict(data, "run") != nullptr || code == analyse::ExitCode::kTeardown;
-    return static_cast<int>(finished ? code : analyse::ExitCode::kAborted);
-}
-
 void add_collective(const RunData& data, const std::vector<PhaseStatistics>& statistics, Json& line) {
-    line[fmt::format("{}/return_code", kBenchmark)] = return_code(data);
+    // SuperBench's rules take anything but 0 for a failure.
+    line[fmt::format("{}/return_code", kBenchmark)] = static_cast<int>(analyse::exit_code_of(data.verdicts));
     for (const PhaseStatistics& entry : statistics) {
         const std::string name =
             fmt::format("{}/{}_{}_{}", kBenchmark, word(entry.algorithm), entry.phase, data.run.bytes);

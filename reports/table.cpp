@@ -376,7 +376,7 @@ std::string verdict_text(const RunData& data, bool colour) {
     if (const VerdictRow* run = find_verdict(data, "run"); run != nullptr) {
         return out + verdict_line("VERDICT ", run->verdict, ": ", run->reason, colour);
     }
-    return out + "VERDICT none: the run did not finish\n";
+    return out + wrapped("VERDICT none: " + printable(not_ended(data)), 2);
 }
 
 } // namespace

@@ -358,6 +358,15 @@ private:
 
 } // namespace
 
+std::string pattern_of(std::string_view item_name) {
+    std::string pattern;
+    for (const char letter : item_name) {
+        pattern += std::string_view("*?[]\\").find(letter) != std::string_view::npos ? "\\" : "";
+        pattern += letter;
+    }
+    return pattern;
+}
+
 Checked<SuitePlan> expand_suite(const Suite& suite, const KnownAlgorithms& known, const SuiteChoices& choices) {
     return SuiteExpander(suite, known, choices).expand();
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SuiteChoices {
 /// tells the scenario's own place: "s.yaml:9:24: half[fraction=2]: ../half.yaml:20:15: faults[0].fraction: ...".
 [[nodiscard]] Checked<SuitePlan> expand_suite(const Suite& suite, const KnownAlgorithms& known,
                                               const SuiteChoices& choices = {});
+
+/// The glob(7) pattern that matches this name of an item and no other: SuiteChoices::only for it alone.
+[[nodiscard]] std::string pattern_of(std::string_view item_name);
 
 /// What makes two plans of suites differ, in one line; empty when nothing does. Both are SuitePlan::canonical_json.
 [[nodiscard]] std::string difference_of_suite_plans(const std::string& former, const std::string& present);

@@ -116,12 +116,23 @@ struct SetComparison {
     std::vector<PhaseComparison> phases; ///< in the order of the first set, then what only the second has
     /// Why this is not like with like, one sentence each: other plan, other cluster, simulated against measured.
     std::vector<std::string> unlike;
-    std::string sentence; ///< what it comes to, over all phases
+    std::vector<std::string> shared; ///< ids of runs that are in both sets: these make them look more alike
+    std::string sentence;            ///< what it comes to, over all phases
 };
 
 /// Compares two sets of runs, each algorithm and phase by itself.
 [[nodiscard]] SetComparison compare_sets(std::span<const record::RunData> a, std::span<const record::RunData> b,
                                          const CompareOptions& options = {});
+
+/// Two sets to compare.
+struct RunSets {
+    std::span<const record::RunData> a;
+    std::span<const record::RunData> b;
+};
+
+/// compare_sets() of several pairs of sets, as one family: over all of them the chance of even one false finding stays
+/// below 1 - confidence.
+[[nodiscard]] std::vector<SetComparison> compare_all(std::span<const RunSets> pairs, const CompareOptions& options);
 
 /// Why the runs do not belong into one set: another plan or cluster than the first one's. Empty when they do.
 [[nodiscard]] std::string why_mixed(std::span<const record::RunData> runs);

@@ -150,6 +150,16 @@ bool all_simulated(std::span<const RunData> runs) {
     return std::ranges::all_of(runs, [](const RunData& run) { return run.run.backend == record::kSimulatedBackend; });
 }
 
+std::vector<std::string> shared_runs(const RunSets& sets) {
+    std::vector<std::string> shared;
+    for (const RunData& run : sets.a) {
+        if (std::ranges::any_of(sets.b, [&](const RunData& other) { return other.run.run_id == run.run.run_id; })) {
+            shared.push_back(run.run.run_id);
+        }
+    }
+    return shared;
+}
+
 } // namespace
 
 std::string in_words(const Comparison& comparison, std::string_view a, std::string_view b) {
@@ -199,17 +209,41 @@ std::vector<PhaseSamples> pair_up(std::span<const RunData> a, std::span<const Ru
 }
 
 SetComparison compare_sets(std::span<const RunData> a, std::span<const RunData> b, const CompareOptions& options) {
-    SetComparison sets;
-    sets.options = options;
-    sets.options.simulated = all_simulated(a) && all_simulated(b);
-    const std::vector<PhaseSamples> pairs = pair_up(a, b, options.measure);
-    const std::vector<Comparison> results = compare_family(pairs, sets.options);
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-        sets.phases.push_back({pairs[i].algorithm, pairs[i].phase, results[i]});
+    const RunSets sets{a, b};
+    return std::move(compare_all({&sets, 1}, options).front());
+}
+
+std::vector<SetComparison> compare_all(std::span<const RunSets> pairs, const CompareOptions& options) {
+    std::vector<SetComparison> all;
+    for (const RunSets& sets : pairs) {
+        SetComparison& one = all.emplace_back();
+        one.options = options;
+        one.options.simulated = all_simulated(sets.a) && all_simulated(sets.b);
+        one.unlike = why_unlike(sets.a, sets.b);
+        one.shared = shared_runs(sets);
     }
-    sets.unlike = why_unlike(a, b);
-    sets.sentence = sum_up(sets);
-    return sets;
+    for (const bool simulated : {false, true}) { // what is simulated has no chance in it to correct for
+        std::vector<PhaseSamples> family;
+        std::vector<SetComparison*> owners;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (all[i].options.simulated == simulated) {
+                for (PhaseSamples& phase : pair_up(pairs[i].a, pairs[i].b, options.measure)) {
+                    family.push_back(std::move(phase));
+                    owners.push_back(&all[i]);
+                }
+            }
+        }
+        CompareOptions how = options;
+        how.simulated = simulated;
+        const std::vector<Comparison> results = compare_family(family, how);
+        for (std::size_t i = 0; i < family.size(); ++i) {
+            owners[i]->phases.push_back({family[i].algorithm, family[i].phase, results[i]});
+        }
+    }
+    for (SetComparison& one : all) {
+        one.sentence = sum_up(one);
+    }
+    return all;
 }
 
 } // namespace railbreak::analyse

@@ -38,7 +38,7 @@ ExitCode exit_code_of(ErrorKind kind) {
 }
 
 ExitCode exit_code_of(const std::vector<record::VerdictRow>& verdicts) {
-    std::optional<Verdict> run;
+    Verdict run = Verdict::kAborted; // until there is a verdict
     bool failed = false;
     for (const record::VerdictRow& row : verdicts) {
         const std::optional<Verdict> verdict = parse_verdict(row.verdict);
@@ -46,11 +46,11 @@ ExitCode exit_code_of(const std::vector<record::VerdictRow>& verdicts) {
             return ExitCode::kTeardown;
         }
         if (row.scope == "run") {
-            run = verdict;
+            run = verdict.value_or(Verdict::kInconclusive);
         }
         failed = failed || verdict == Verdict::kFail;
     }
-    switch (run.value_or(Verdict::kInconclusive)) {
+    switch (run) {
     case Verdict::kPass: return ExitCode::kPass;
     case Verdict::kInconclusive: return ExitCode::kInconclusive;
     case Verdict::kRefused: return ExitCode::kRefused;

@@ -50,7 +50,7 @@ enum class ExitCode : std::uint8_t {
 /// The exit code of a judged run, from its rows: 5 when a teardown verdict is not pass (a host may still be broken,
 /// which is more urgent than the verdict, which stands beside it); otherwise by the verdict of scope "run". An invalid
 /// run proves nothing, so it counts as inconclusive (2), unless some check failed as well (1). Without a verdict of
-/// scope "run": inconclusive.
+/// scope "run" the run did not reach its end: aborted.
 [[nodiscard]] ExitCode exit_code_of(const std::vector<record::VerdictRow>& verdicts);
 
 } // namespace railbreak::analyse

@@ -14,15 +14,19 @@ namespace {
 /// What CLI11 writes for the type of a value when nobody has named it.
 constexpr std::array<std::string_view, 5> kUnnamed{"TEXT", "INT", "UINT", "FLOAT", "BOOLEAN"};
 
-constexpr std::array<std::pair<std::string_view, ValueKind>, 9> kKinds{{{"FILE", ValueKind::kFile},
-                                                                        {"FILE.svg", ValueKind::kFile},
-                                                                        {"DIR", ValueKind::kFolder},
-                                                                        {"RUN", ValueKind::kRun},
-                                                                        {"SET", ValueKind::kRun},
-                                                                        {"SETS", ValueKind::kRun},
-                                                                        {"SCENARIO", ValueKind::kScenario},
-                                                                        {"SUITE", ValueKind::kSuite},
-                                                                        {"TAG", ValueKind::kBaseline}}};
+constexpr std::array<std::pair<std::string_view, ValueKind>, 11> kKinds{{{"FILE", ValueKind::kFile},
+                                                                         {"FILE.svg", ValueKind::kFile},
+                                                                         {"DIR", ValueKind::kFolder},
+                                                                         {"RUN", ValueKind::kRun},
+                                                                         {"RUN|SUITE", ValueKind::kRunOrSuite},
+                                                                         {"RUNS", ValueKind::kRuns},
+                                                                         {"RUNS|SUITE", ValueKind::kRunsOrSuite},
+                                                                         {"SCENARIO", ValueKind::kScenario},
+                                                                         {"SUITE", ValueKind::kSuite},
+                                                                         {"TAG", ValueKind::kBaseline},
+                                                                         {"ARTEFACT", ValueKind::kArtefact}}};
+/// The type of an argument that is a command of the program.
+constexpr std::string_view kCommandName = "PAGE";
 
 ValueKind kind_of(std::string_view label) {
     const auto found = std::ranges::find(kKinds, label, [](const auto& entry) { return entry.first; });
@@ -55,7 +59,8 @@ std::string range_in(const std::string& type) {
     return type.substr(begin + 5, dash - begin - 5) + " to " + type.substr(dash + 3, end - dash - 3);
 }
 
-ValueModel model_of(const CLI::Option& option) {
+/// `commands` are those of the program.
+ValueModel model_of(const CLI::Option& option, const std::vector<std::string>& commands) {
     ValueModel model;
     for (const std::string& name : option.get_snames()) {
         model.names.push_back("-" + name);
@@ -84,26 +89,33 @@ ValueModel model_of(const CLI::Option& option) {
     if (option.get_positional()) {
         model.label = option.get_name(true);
     }
-    model.choices = choices_in(type);
+    model.choices = type == kCommandName ? commands : choices_in(type);
     model.kind = model.choices.empty() ? model.kind : ValueKind::kChoice;
     model.range = range_in(type);
     model.repeats = option.get_items_expected_max() > 1;
     return model;
 }
 
-CommandModel model_of(const CLI::App& app, const std::vector<std::string>& path) {
+bool is_shown(const CLI::App* command) {
+    return !command->get_group().empty(); // what is internal has none
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+    return app.get_subcommands(std::function<bool(const CLI::App*)>(is_shown));
+}
+
+CommandModel model_of(const CLI::App& app, const std::vector<std::string>& path,
+                      const std::vector<std::string>& commands) {
     CommandModel model{.path = path, .purpose = app.get_description()};
     for (const CLI::Option* option : app.get_options()) {
         if (!option->get_group().empty()) {
-            (option->get_positional() ? model.arguments : model.options).push_back(model_of(*option));
+            (option->get_positional() ? model.arguments : model.options).push_back(model_of(*option, commands));
         }
     }
-    for (const CLI::App* command : app.get_subcommands(std::function<bool(const CLI::App*)>())) {
-        if (!command->get_group().empty()) {
-            std::vector<std::string> below = path;
-            below.push_back(command->get_name());
-            model.commands.push_back(model_of(*command, below));
-        }
+    for (const CLI::App* command : commands_of(app)) {
+        std::vector<std::string> below = path;
+        below.push_back(command->get_name());
+        model.commands.push_back(model_of(*command, below, commands));
     }
     return model;
 }
@@ -126,7 +138,11 @@ std::string CommandModel::name() const {
 }
 
 CommandModel model_of(const CLI::App& app) {
-    return model_of(app, {});
+    std::vector<std::string> commands;
+    for (const CLI::App* command : commands_of(app)) {
+        commands.push_back(command->get_name());
+    }
+    return model_of(app, {}, commands);
 }
 
 std::vector<const CommandModel*> all_commands(const CommandModel& model) {

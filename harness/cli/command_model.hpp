@@ -19,10 +19,14 @@ enum class ValueKind : std::uint8_t {
     kChoice,
     kFile,
     kFolder,
-    kRun,      ///< a recorded run
-    kScenario, ///< the name of a scenario with recorded runs
-    kSuite,    ///< a recorded suite
-    kBaseline, ///< the tag of a baseline
+    kRun,         ///< a recorded run
+    kRunOrSuite,  ///< a recorded run or suite
+    kRuns,        ///< recorded runs: "A,B,C" or "A..B"
+    kRunsOrSuite, ///< the same, or a suite
+    kScenario,    ///< the name of a scenario with recorded runs
+    kSuite,       ///< a recorded suite
+    kBaseline,    ///< the tag of a baseline
+    kArtefact,    ///< the name of an artefact of a recorded run
 };
 
 /// An option, or an argument, which has no names.

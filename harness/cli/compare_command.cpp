@@ -5,8 +5,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/console.hpp"
 #include "harness/analyse/comparison.hpp"
+#include "harness/analyse/matching.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/run_selection.hpp"
 #include "harness/cli/scenario_input.hpp"
@@ -32,6 +35,12 @@ struct Options {
 struct Sides {
     std::string first; ///< empty: the baseline
     std::string second;
+};
+
+/// The runs of the two sets.
+struct RunsOfSides {
+    std::vector<RunData> first;
+    std::vector<RunData> second;
 };
 
 Result<Sides> sides_of(const Options& options) {
@@ -78,17 +87,97 @@ Result<analyse::CompareOptions> compare_options(const Options& options) {
     return result;
 }
 
-Result<std::vector<RunData>> load_one(const record::RunReader& reader, const std::string& set,
-                                      const std::string& baseline) {
-    Result<std::vector<RunData>> runs = set.empty() ? load_baseline(reader, baseline) : load_set(reader, set);
-    if (!runs) {
+Result<void> not_mixed(const std::vector<RunData>& runs) {
+    if (const std::string mixed = analyse::why_mixed(runs); !mixed.empty()) {
+        return fail(Error(ErrorKind::kInput, fmt::format("the runs of one set are not alike: {}", mixed))
+                        .advise("compare runs of one plan on one cluster; a baseline may have several"));
+    }
+    return {};
+}
+
+/// The runs of a set, or of a suite's items.
+Result<std::vector<RunData>> load_set_or_suite(const record::RunReader& reader, const std::string& set) {
+    Result<std::vector<RunData>> runs = load_set(reader, set);
+    if (runs) {
         return runs;
     }
-    if (const std::string mixed = analyse::why_mixed(*runs); !mixed.empty()) {
-        return fail(Error(ErrorKind::kInput, fmt::format("the runs of one set are not alike: {}", mixed))
-                        .advise("compare runs of one plan on one cluster"));
+    const Result<record::SuiteData> suite = reader.load_suite(set);
+    if (!suite) {
+        return runs;
     }
-    return runs;
+    std::vector<RunData> of_items;
+    for (const std::string& id : suite->run_ids) {
+        if (id.empty()) {
+            continue;
+        }
+        Result<RunData> run = reader.load_run(id);
+        if (!run) {
+            return tl::unexpected(run.error());
+        }
+        of_items.push_back(std::move(*run));
+    }
+    if (of_items.empty()) {
+        return fail(ErrorKind::kInput, fmt::format("suite {} has no runs", suite->suite.suite_id));
+    }
+    return of_items;
+}
+
+void warn_of_shared(const std::vector<std::string>& shared) {
+    if (!shared.empty()) {
+        tell_user(fmt::format("railbreak: {} of the runs {} in both sets, which makes them look more alike than they "
+                              "are\n",
+                              shared.size(), shared.size() == 1 ? "is" : "are"));
+    }
+}
+
+/// Two sets of one scenario each.
+int compare_one(const CommonOptions& common, const RunsOfSides& runs, const analyse::CompareOptions& how,
+                const reports::SetNames& names) {
+    const analyse::SetComparison sets = analyse::compare_sets(runs.first, runs.second, how);
+    print_result(common.json ? reports::compare_json(runs.first, runs.second, sets)
+                             : reports::compare_table(runs.first, runs.second, sets, names));
+    warn_of_shared(sets.shared);
+    return 0;
+}
+
+/// Sets of several scenarios: those that both have, one after the other.
+int compare_several(const CommonOptions& common, RunsOfSides runs, const analyse::CompareOptions& how,
+                    const reports::SetNames& names, const std::string& baseline) {
+    const analyse::Matching matching = analyse::match(std::move(runs.first), std::move(runs.second));
+    if (matching.scenarios.empty()) {
+        return tell(common,
+                    Error(ErrorKind::kInput, fmt::format("the baseline {} has no scenario of these runs", baseline))
+                        .with("baseline", fmt::format("{}", fmt::join(matching.only_a, ", ")))
+                        .with("runs", fmt::format("{}", fmt::join(matching.only_b, ", "))));
+    }
+    std::vector<analyse::RunSets> pairs;
+    for (const analyse::MatchedRuns& scenario : matching.scenarios) {
+        pairs.push_back({scenario.a, scenario.b});
+    }
+    const std::vector<analyse::SetComparison> compared = analyse::compare_all(pairs, how);
+    print_result(common.json ? reports::compare_scenarios_json(matching, compared, baseline)
+                             : reports::compare_scenarios_table(matching, compared, names));
+    std::vector<std::string> shared;
+    for (const analyse::SetComparison& one : compared) {
+        shared.insert(shared.end(), one.shared.begin(), one.shared.end());
+    }
+    warn_of_shared(shared);
+    return 0;
+}
+
+/// The runs of both sides.
+Result<RunsOfSides> load_sides(const record::RunReader& reader, const Sides& sides, const std::string& baseline) {
+    Result<std::vector<RunData>> first =
+        baseline.empty() ? load_set(reader, sides.first) : load_baseline(reader, baseline);
+    if (!first) {
+        return tl::unexpected(first.error());
+    }
+    Result<std::vector<RunData>> second =
+        baseline.empty() ? load_set(reader, sides.second) : load_set_or_suite(reader, sides.second);
+    if (!second) {
+        return tl::unexpected(second.error());
+    }
+    return RunsOfSides{std::move(*first), std::move(*second)};
 }
 
 int compare(const CommonOptions& common, const Options& options) {
@@ -101,18 +190,17 @@ int compare(const CommonOptions& common, const Options& options) {
     if (!reader) {
         return tell(common, reader.error());
     }
-    const Result<std::vector<RunData>> first = load_one(*reader, sides->first, options.baseline);
-    if (!first) {
-        return tell(common, first.error());
+    Result<RunsOfSides> runs = load_sides(*reader, *sides, options.baseline);
+    if (!runs) {
+        return tell(common, runs.error());
     }
-    const Result<std::vector<RunData>> second = load_one(*reader, sides->second, "");
-    if (!second) {
-        return tell(common, second.error());
+    const reports::SetNames names{
+        options.baseline.empty() ? sides->first : fmt::format("the baseline {}", options.baseline), sides->second};
+    const Result<void> alike = not_mixed(runs->first).and_then([&] { return not_mixed(runs->second); });
+    if (!alike && !options.baseline.empty()) {
+        return compare_several(common, std::move(*runs), *how, names, options.baseline);
     }
-    const analyse::SetComparison sets = analyse::compare_sets(*first, *second, *how);
-    print_result(common.json ? reports::compare_json(*first, *second, sets)
-                             : reports::compare_table(*first, *second, sets));
-    return 0;
+    return alike ? compare_one(common, *runs, *how, names) : tell(common, alike.error());
 }
 
 } // namespace
@@ -120,8 +208,13 @@ int compare(const CommonOptions& common, const Options& options) {
 void add_compare_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* command = app.add_subcommand("compare", "Compare two recorded runs, or two sets of runs by statistics");
     auto options = std::make_shared<Options>();
-    command->add_option("SETS", options->sets, std::string(kSetHelp) + ". Two sets A B, or A..B")->expected(1, 1000);
-    command->add_option("--baseline", options->baseline, "The first set is the baseline TAG")->type_name("TAG");
+    command->add_option("SETS", options->sets, std::string(kSetHelp) + ". Two sets A B, or A..B")
+        ->type_name("RUNS")
+        ->expected(1, 1000);
+    command
+        ->add_option("--baseline", options->baseline,
+                     "The first set is the baseline TAG, which may have several scenarios; the second may be a suite")
+        ->type_name("TAG");
     std::vector<std::string> words;
     for (const analyse::Measure measure : analyse::kMeasures) {
         words.emplace_back(to_string(measure));

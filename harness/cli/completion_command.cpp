@@ -1,5 +1,6 @@
 // railbreak completion: the scripts for shells, and the lists that these ask for.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,15 +26,18 @@ struct CompletionOptions {
     bool runs = false;
     bool scenarios = false;
     bool suites = false;
+    bool subjects = false; ///< runs and suites
     bool tags = false;
-    [[nodiscard]] bool lists() const { return runs || scenarios || suites || tags; }
+    bool artefacts = false;
+    [[nodiscard]] bool lists() const { return runs || scenarios || suites || subjects || tags || artefacts; }
 };
 
 /// Whether a shell can insert the word as it is: what is in the database may have been written by anybody.
 bool is_plain(const std::string& word) {
     return !word.empty() && std::ranges::all_of(word, [](char letter) {
         return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-               (letter >= '0' && letter <= '9') || letter == '-' || letter == '_' || letter == '.' || letter == '+';
+               (letter >= '0' && letter <= '9') || letter == '-' || letter == '_' || letter == '.' || letter == '+' ||
+               letter == '/';
     });
 }
 
@@ -49,27 +53,37 @@ Result<std::vector<std::string>> recorded(const CommonOptions& common, const Com
         return tl::unexpected(reader.error());
     }
     std::vector<std::string> words;
+    Result<void> done;
     const auto add_all = [&](const auto& rows, auto name) {
-        for (const auto& row : rows) {
-            add_once(words, row.*name);
+        if (!rows) {
+            done = tl::unexpected(rows.error());
+            return;
         }
-        return words;
+        for (const auto& row : *rows) {
+            add_once(words, std::invoke(name, row));
+        }
     };
-    if (options.runs) {
+    const bool runs = options.runs || options.subjects;
+    const bool suites = options.suites || options.subjects;
+    if (runs || suites) {
         words.emplace_back("latest");
-        return reader->list_runs(kOffered).map(
-            [&](const auto& rows) { return add_all(rows, &record::RunSummary::run_id); });
+    }
+    if (runs) {
+        add_all(reader->list_runs(kOffered), &record::RunSummary::run_id);
+    }
+    if (suites) {
+        add_all(reader->list_suites(kOffered), &record::SuiteRow::suite_id);
     }
     if (options.scenarios) {
-        return reader->list_runs(kOffered).map(
-            [&](const auto& rows) { return add_all(rows, &record::RunSummary::scenario_name); });
+        add_all(reader->list_runs(kOffered), &record::RunSummary::scenario_name);
     }
-    if (options.suites) {
-        words.emplace_back("latest");
-        return reader->list_suites(kOffered).map(
-            [&](const auto& rows) { return add_all(rows, &record::SuiteRow::suite_id); });
+    if (options.tags) {
+        add_all(reader->list_baselines(), &record::BaselineRow::tag);
     }
-    return reader->list_baselines().map([&](const auto& rows) { return add_all(rows, &record::BaselineRow::tag); });
+    if (options.artefacts) {
+        add_all(reader->artefact_names(kOffered), [](const std::string& name) { return name; });
+    }
+    return done ? Result<std::vector<std::string>>(std::move(words)) : tl::unexpected(done.error());
 }
 
 int print_recorded(const CommonOptions& common, const CompletionOptions& options) {
@@ -116,6 +130,8 @@ void add_completion_command(CLI::App& app, CommonOptions& common, const Choose& 
     hidden("--runs", options->runs, "Internal: the latest runs");
     hidden("--scenarios", options->scenarios, "Internal: names of scenarios with runs");
     hidden("--suites", options->suites, "Internal: the latest suites");
+    hidden("--subjects", options->subjects, "Internal: the latest runs and suites");
+    hidden("--artefacts", options->artefacts, "Internal: names of artefacts of the latest runs");
     hidden("--tags", options->tags, "Internal: tags of baselines");
     command->callback([&app, &common, options, choose] {
         choose([&app, &common, options]() -> int {

@@ -59,10 +59,14 @@ std::string bash_offer(const ValueModel& value) {
                            fmt::join(quoted_all(value.choices), " "));
     case ValueKind::kFile: return "__railbreak_files -f";
     case ValueKind::kFolder: return "__railbreak_files -d";
+    case ValueKind::kRuns:
+    case ValueKind::kRunsOrSuite: return fmt::format("__railbreak_recorded {} ,..", list_option(value.kind));
     case ValueKind::kRun:
+    case ValueKind::kRunOrSuite:
     case ValueKind::kScenario:
     case ValueKind::kSuite:
     case ValueKind::kBaseline:
+    case ValueKind::kArtefact:
         return fmt::format("__railbreak_recorded {} {}", list_option(value.kind), value.list ? "," : "''");
     case ValueKind::kNone:
     case ValueKind::kText: return "";
@@ -115,13 +119,15 @@ std::string bash_arguments(const CommandModel& command) {
 
 constexpr std::string_view kBashHead = R"(# bash completion of railbreak, written by `railbreak completion bash`.
 
-# Offers words as they are, never expanded. $1: what separates the values of a list, or nothing.
+# Offers words as they are, never expanded. $1: what separates the values of a list (, or ,.. for both), or nothing.
 __railbreak_words() {
-    local separator=$1 done="" word
+    local done="" rest=$cur word
+    case $1 in
+        ,) rest=${cur##*,} ;;
+        ,..) rest=${cur##*,} rest=${rest##*..} ;;
+    esac
+    done=${cur%"$rest"}
     shift
-    if [[ -n $separator && $cur == *"$separator"* ]]; then
-        done=${cur%"$separator"*}$separator
-    fi
     for word in "$@"; do
         if [[ $done$word == "$cur"* ]]; then
             COMPREPLY+=("$done$word")
@@ -173,7 +179,11 @@ _railbreak() {
 
 std::string list_option(ValueKind kind) {
     switch (kind) {
-    case ValueKind::kRun: return "--runs";
+    case ValueKind::kRun:
+    case ValueKind::kRuns: return "--runs";
+    case ValueKind::kRunOrSuite:
+    case ValueKind::kRunsOrSuite: return "--subjects";
+    case ValueKind::kArtefact: return "--artefacts";
     case ValueKind::kScenario: return "--scenarios";
     case ValueKind::kSuite: return "--suites";
     case ValueKind::kBaseline: return "--tags";
@@ -243,10 +253,14 @@ std::string zsh_action(const ValueModel& value) {
                           : fmt::format("({})", fmt::join(value.choices, " "));
     case ValueKind::kFile: return "_files";
     case ValueKind::kFolder: return "_files -/";
+    case ValueKind::kRuns:
+    case ValueKind::kRunsOrSuite: return fmt::format("__railbreak_set {}", list_option(value.kind));
     case ValueKind::kRun:
+    case ValueKind::kRunOrSuite:
     case ValueKind::kScenario:
     case ValueKind::kSuite:
-    case ValueKind::kBaseline: return fmt::format("__railbreak_recorded {}", list_option(value.kind));
+    case ValueKind::kBaseline:
+    case ValueKind::kArtefact: return fmt::format("__railbreak_recorded {}", list_option(value.kind));
     case ValueKind::kNone:
     case ValueKind::kText: return " ";
     }
@@ -325,6 +339,12 @@ __railbreak_recorded() {
     compadd "${@[1,-2]}" -a found
 }
 
+# The same for one of several, A,B or A..B.
+__railbreak_set() {
+    compset -P '*(,|..)'
+    __railbreak_recorded -S '' "$@"
+}
+
 )zsh";
 
 constexpr std::string_view kZshTail = R"(if [[ $funcstack[1] == _railbreak ]]; then
@@ -345,10 +365,14 @@ std::string fish_values(const ValueModel& value) {
                                                   : fmt::format("{}", fmt::join(value.choices, " "))));
     case ValueKind::kFile: return " -r -F";
     case ValueKind::kFolder: return " -x -a '(__fish_complete_directories)'";
+    case ValueKind::kRuns:
+    case ValueKind::kRunsOrSuite: return fmt::format(" -x -a '(__railbreak_set {})'", list_option(value.kind));
     case ValueKind::kRun:
+    case ValueKind::kRunOrSuite:
     case ValueKind::kScenario:
     case ValueKind::kSuite:
-    case ValueKind::kBaseline: return fmt::format(" -x -a '(__railbreak_recorded {})'", list_option(value.kind));
+    case ValueKind::kBaseline:
+    case ValueKind::kArtefact: return fmt::format(" -x -a '(__railbreak_recorded {})'", list_option(value.kind));
     case ValueKind::kNone: return "";
     case ValueKind::kText: return " -x";
     }
@@ -420,6 +444,14 @@ function __railbreak_recorded
     set -l program (commandline -opc)[1]
     __railbreak_command >/dev/null
     $program $__railbreak_database completion $argv[1] 2>/dev/null
+end
+
+# The same for one of several, A,B or A..B.
+function __railbreak_set
+    set -l before (string match -r '^.*(?:,|\.\.)' -- (commandline -ct))
+    for word in (__railbreak_recorded $argv[1])
+        echo "$before$word"
+    end
 end
 
 )";

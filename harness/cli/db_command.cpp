@@ -263,6 +263,7 @@ void add_export(CLI::App& app, CommonOptions& common, const Choose& choose) {
         ->type_name("FORMAT")
         ->capture_default_str();
     command->add_option("--table", arguments->options.tables, "Only this table or view (repeat for several)")
+        ->check(offered({record::exportable_tables().begin(), record::exportable_tables().end()}))
         ->type_name("TABLE");
     command->add_option("--run", arguments->options.run, "Only what belongs to this run")->type_name("RUN");
     command->add_option("-o,--output", arguments->options.folder, "Folder for the files")->type_name("DIR")->required();

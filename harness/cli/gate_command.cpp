@@ -36,13 +36,26 @@ struct Candidates {
     std::vector<analyse::GateFinding> missing; ///< items of a suite without a run
 };
 
+/// An item of a suite without a run. One that was deleted since has left its verdict, and a failure is a regression by
+/// itself.
+analyse::GateFinding without_run(const record::SuiteItemRow& item) {
+    const record::PrunedOutcome& pruned = item.pruned;
+    if (item.run == 0 && !pruned.verdict.empty()) {
+        const bool failed = pruned.verdict == to_string(analyse::Verdict::kFail);
+        return {failed ? analyse::GateVerdict::kRegression : analyse::GateVerdict::kCannotTell, item.name,
+                fmt::format("its run was deleted, and its times with it; {}{}{}", pruned.verdict,
+                            pruned.reason.empty() ? "" : ": ", pruned.reason)};
+    }
+    return {analyse::GateVerdict::kCannotTell, item.name,
+            item.reason.empty() ? "it was not run" : "it was not run: " + item.reason};
+}
+
 Result<Candidates> of_suite(const record::RunReader& reader, const record::SuiteData& suite) {
     Candidates candidates;
     for (std::size_t i = 0; i < suite.items.size(); ++i) {
         const record::SuiteItemRow& item = suite.items[i];
         if (i >= suite.run_ids.size() || suite.run_ids[i].empty()) {
-            candidates.missing.push_back({analyse::GateVerdict::kCannotTell, item.name,
-                                          item.reason.empty() ? "it was not run" : "it was not run: " + item.reason});
+            candidates.missing.push_back(without_run(item));
             continue;
         }
         Result<RunData> run = reader.load_run(suite.run_ids[i]);
@@ -121,7 +134,9 @@ void add_gate_command(CLI::App& app, CommonOptions& common, const Choose& choose
     CLI::App* command = app.add_subcommand("gate", "Hold runs against a baseline: exit code 0 no regression, 1 "
                                                    "regression, 2 cannot tell");
     auto options = std::make_shared<Options>();
-    command->add_option("SETS", options->runs, std::string(kSetHelp) + "; or a suite")->capture_default_str();
+    command->add_option("SETS", options->runs, std::string(kSetHelp) + "; or a suite")
+        ->type_name("RUNS|SUITE")
+        ->capture_default_str();
     command->add_option("--baseline", options->baseline, "The baseline, see railbreak baseline")
         ->type_name("TAG")
         ->required();

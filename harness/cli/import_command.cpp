@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@
 namespace railbreak::cli {
 
 namespace {
+
+constexpr std::int32_t kAllRuns = std::numeric_limits<std::int32_t>::max();
 
 struct ImportOptions {
     std::string file;
@@ -51,15 +54,24 @@ Result<std::string> content_of(const std::string& path) {
     return text;
 }
 
-/// A file that says when it began gives the same ids each time.
+/// A file is known by what it holds, whenever it is imported: ids end in a digest of it.
 Result<void> check_new(const CommonOptions& common, const std::vector<record::RunData>& runs) {
     const Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
         return tl::unexpected(reader.error());
     }
     for (const record::RunData& data : runs) {
-        if (const auto there = reader->load_run(data.run.run_id); there && there->run.run_id == data.run.run_id) {
-            return fail(Error(ErrorKind::kInput, fmt::format("this file was imported before, as {}", data.run.run_id))
+        const std::string& id = data.run.run_id;
+        const std::string digest = id.substr(id.rfind('-'));
+        const auto alike = reader->find_runs(data.run.scenario_name, data.run.plan_hash, "", kAllRuns);
+        if (!alike) {
+            return tl::unexpected(alike.error());
+        }
+        const auto same = std::ranges::find_if(*alike, [&](const record::RunSummary& run) {
+            return run.backend == data.run.backend && run.run_id.ends_with(digest);
+        });
+        if (same != alike->end()) {
+            return fail(Error(ErrorKind::kInput, fmt::format("this file was imported before, as {}", same->run_id))
                             .advise("see railbreak list; --name gives it another name"));
         }
     }
@@ -157,19 +169,18 @@ int import_file(const CommonOptions& common, const ImportOptions& options) {
 } // namespace
 
 void add_import_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
-    CLI::App* import = app.add_subcommand(
+    CLI::App* command = app.add_subcommand(
         "import",
         "Record what nccl-tests' all_reduce_perf measured, as runs to compare with: its text or its JSON (-J)");
     auto options = std::make_shared<ImportOptions>();
-    import->add_option("FILE", options->file, "What it wrote, - for standard input")->required();
-    import->add_option("--name", options->name, "Name of the runs, as of a scenario (default: that of the file)")
+    command->add_option("FILE", options->file, "What it wrote, - for standard input")->required();
+    command->add_option("--name", options->name, "Name of the runs, as of a scenario (default: that of the file)")
         ->check(name_problem);
-    import->callback([&common, options, choose] {
+    command->callback([&common, options, choose] {
         choose([&common, options] {
             return choose_database(common) ? import_file(common, *options) : exit_code_of_bad_usage();
-});
-} // namespace railbreak::cli
-);
+        });
+    });
 }
 
 } // namespace railbreak::cli

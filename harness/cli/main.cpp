@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <span>
+#include <sstream>
 #include <string_view>
 
 #include <poll.h>
@@ -115,6 +116,27 @@ bool asks_for_json(int argc, char** argv) {
     return std::ranges::any_of(words, [](const char* word) { return std::string_view(word) == "--json"; });
 }
 
+/// What a command has come to, unless it claims success and its result is lost.
+int with_result_written(int exit_code) {
+    const Result<void> written = result_written();
+    if (written) {
+        return exit_code;
+    }
+    const int lost = tell(written.error());
+    return exit_code != 0 ? exit_code : lost;
+}
+
+/// --help and --version.
+void print_about(const CLI::App& app, const CLI::ParseError& asked, bool json) {
+    if (asked.get_name() == "CallForVersion" && json) {
+        print_version_json();
+        return;
+    }
+    std::ostringstream text;
+    (void)app.exit(asked, text, text);
+    print_result(text.str());
+}
+
 int parse_and_run(int argc, char** argv) {
     CommonOptions common;
     common.command_line = join_command_line(argc, argv);
@@ -158,24 +180,14 @@ int parse_and_run(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-            if (error.get_name() == "CallForVersion" && asks_for_json(argc, argv)) {
-                print_version_json();
-                return 0;
-            }
-            return app.exit(error); // --help and --version
+            print_about(app, error, asks_for_json(argc, argv));
+            return with_result_written(0);
         }
         common.json = asks_for_json(argc, argv);
-        const int exit_code =
-            tell(common, Error(ErrorKind::kUsage, reason_of(app, error)).advise("see railbreak --help"));
-        const Result<void> written = result_written();
-        return written ? exit_code : tell(written.error());
+        return with_result_written(
+            tell(common, Error(ErrorKind::kUsage, reason_of(app, error)).advise("see railbreak --help")));
     }
-    const int exit_code = action ? action() : static_cast<int>(analyse::ExitCode::kUsage);
-    if (const Result<void> written = result_written(); !written) {
-        const int lost = tell(written.error());
-        return exit_code != 0 ? exit_code : lost;
-    }
-    return exit_code;
+    return with_result_written(action ? action() : static_cast<int>(analyse::ExitCode::kUsage));
 }
 
 } // namespace

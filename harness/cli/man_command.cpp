@@ -130,7 +130,8 @@ int man(const CommonOptions& common, const CommandModel& program, const ManOptio
 void add_man_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* command = app.add_subcommand("man", "Print a manual page; to read it: railbreak man | man -l -");
     auto options = std::make_shared<ManOptions>();
-    command->add_option("COMMAND", options->command, "The page of this command; without one: of railbreak itself");
+    command->add_option("COMMAND", options->command, "The page of this command; without one: of railbreak itself")
+        ->type_name("PAGE"); // which offers the commands that there are
     command->add_option("-o,--output", options->folder, "Write all pages into this folder")->type_name("DIR");
     command->callback([&app, &common, options, choose] {
         choose([&app, &common, options] { return man(common, model_of(app), *options); });

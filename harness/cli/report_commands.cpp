@@ -216,6 +216,7 @@ void add_report(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* one = app.add_subcommand("report", "Report a recorded run or suite, in any of several formats");
     auto options = std::make_shared<ReportOptions>();
     one->add_option("RUN", options->run, "Id of a run or suite, the beginning of one, or latest: what was started last")
+        ->type_name("RUN|SUITE")
         ->capture_default_str();
     one->add_option("--format", options->formats, format_help())
         ->delimiter(',')

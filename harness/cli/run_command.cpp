@@ -229,6 +229,7 @@ void add_run_command(CLI::App& app, CommonOptions& common, const Choose& choose)
         ->check(not_empty);
     command->callback([&common, arguments, choose, seed, resume] {
         arguments->suites.database_given = !common.database.empty();
+        arguments->suites.policy = arguments->policy;
         arguments->suites.resume = resume->count() > 0;
         if (seed->count() > 0) {
             arguments->suites.seed = arguments->seed;

@@ -93,7 +93,7 @@ void add_show_command(CLI::App& app, CommonOptions& common, const Choose& choose
             ->capture_default_str();
     command
         ->add_option("--artefact", options->artefact, "What the run keeps under this name; the summary has the names")
-        ->type_name("NAME")
+        ->type_name("ARTEFACT")
         ->excludes(section);
     command->add_option("-o,--output", options->output, "Write it into this file, byte by byte")->type_name("FILE");
     command->callback([&common, options, choose] {

@@ -11,6 +11,7 @@
 #include "harness/record/reader.hpp"
 #include "reports/suite_json.hpp"
 #include "reports/suite_table.hpp"
+#include "scenarios/suite_expand.hpp"
 
 namespace railbreak::cli {
 
@@ -34,27 +35,44 @@ Result<record::SuiteData> read_back(const CommonOptions& common, const std::stri
     return reader ? reader->load_suite(suite_id) : Result<record::SuiteData>(fail(std::move(reader.error())));
 }
 
-} // namespace
-
-std::string resume_command(const CommonOptions& common, const scenarios::SuitePlan& plan,
-                           const SuiteArguments& arguments, const std::string& suite_id) {
-    std::string command = fmt::format("railbreak run --resume={}", suite_id);
+/// `railbreak run` with what chose the suite's plan, for the items that match a pattern (empty: all).
+std::string run_command(const CommonOptions& common, const scenarios::SuitePlan& plan, const SuiteArguments& arguments,
+                        const std::string& options, const std::string& only) {
+    std::string command = "railbreak run" + options;
     if (arguments.database_given) {
         command += " --db " + shell_word(common.database.string());
     }
     if (arguments.seed) {
         command += fmt::format(" --seed {}", *arguments.seed);
     }
-    if (!arguments.only.empty()) {
-        command += " --only " + shell_word(arguments.only);
+    if (!only.empty()) {
+        command += " --only " + shell_word(only);
+    }
+    if (!arguments.policy.empty()) {
+        command += " --policy " + shell_word(arguments.policy);
     }
     return command + (plan.faults ? "" : " --no-faults") + " " + shell_word(plan.source_name);
+}
+
+} // namespace
+
+std::string item_command(const CommonOptions& common, const scenarios::SuitePlan& plan, const SuiteArguments& arguments,
+                         const scenarios::SuiteItem& item) {
+    return run_command(common, plan, arguments, "", scenarios::pattern_of(item.name));
+}
+
+std::string resume_command(const CommonOptions& common, const scenarios::SuitePlan& plan,
+                           const SuiteArguments& arguments, const std::string& suite_id) {
+    return run_command(common, plan, arguments, fmt::format(" --resume={}", suite_id), arguments.only);
 }
 
 int run_suite(const CommonOptions& common, const scenarios::SuitePlan& plan, const controller::RunOptions& run,
               const SuiteArguments& arguments, bool& stop) {
     controller::Progress progress(::isatty(STDERR_FILENO) == 1);
     controller::SuiteOptions options{.run = run, .retry_failed = arguments.retry_failed};
+    options.item_command = [&](const scenarios::SuiteItem& item) {
+        return item_command(common, plan, arguments, item);
+    };
     if (arguments.resume) {
         options.resume = arguments.resume_id;
     }

@@ -211,6 +211,9 @@ private:
             return {};
         }
         data_.items[i].state = "done"; // its run was judged, and then its controller died
+        if (data_.items[i].run == 0) {
+            return store(i); // and that run was pruned since
+        }
         const Result<record::RunReader> reader = record::RunReader::open_readonly(recorder_.path());
         const Result<record::RunData> run =
             reader ? reader->load_run(data_.run_ids[i]) : tl::unexpected(reader.error());
@@ -228,6 +231,7 @@ private:
         SuiteItemRow& row = data_.items[i];
         if (!skip_all_.empty() || skip_entries_.contains(item.entry)) {
             row.state = "skipped";
+            row.pruned = {};
             row.reason = skip_all_.empty() ? fmt::format("another item of {} did not pass", item.scenario.name)
                                            : fmt::format("{} did not pass", skip_all_);
             return store(i);
@@ -258,10 +262,14 @@ private:
     Result<RunResult> run_item(std::size_t i) {
         RunOptions options = options_.run;
         options.seed = plan_.items[i].seed;
+        if (options_.item_command) {
+            options.command_line = options_.item_command(plan_.items[i]);
+        }
         options.on_recorded = [this, i](std::int64_t run) {
             SuiteItemRow& row = data_.items[i];
             row.state = "running";
             row.run = run;
+            row.pruned = {};
             row.reason.clear();
             ++row.attempts;
             return store(i);
@@ -278,6 +286,7 @@ private:
         tell_user(fmt::format("railbreak: {}: {}\n", row.name, error.to_line()));
         row.state = "done";
         row.run = 0;
+        row.pruned = {};
         row.reason = error.to_line();
         failed(i);
         return store(i);

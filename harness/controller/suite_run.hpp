@@ -24,6 +24,9 @@ struct SuiteOptions {
     std::optional<std::string> resume{};
     bool retry_failed = false; ///< when going on: run items again that did not pass
     RunItem run_item = run_scenario;
+    /// The command line that runs one item by itself, for the record of its run. Empty: RunOptions::command_line, which
+    /// is that of the whole suite.
+    std::function<std::string(const scenarios::SuiteItem&)> item_command{};
 };
 
 /// A suite that ended, complete or not.

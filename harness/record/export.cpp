@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <ostream>
 
@@ -63,7 +64,23 @@ const Exportable* find_exportable(std::string_view name) {
     return found != kExportable.end() ? &*found : nullptr;
 }
 
+// Whether a spreadsheet would take the text for a formula: names and messages may have been written by anybody. A text
+// that is a number means the same there.
+bool looks_like_formula(const std::string& text) {
+    if (text.empty() || std::string_view("=+-@\t\r").find(text.front()) == std::string_view::npos) {
+        return false;
+    }
+    const char* const end = text.data() + text.size();
+    const bool plain = text.find_first_not_of("0123456789.eE+-") == std::string::npos;
+    double number = 0;
+    const auto [rest, error] = std::from_chars(text.data() + (text.front() == '+' ? 1 : 0), end, number);
+    return !plain || error != std::errc() || rest != end;
+}
+
 std::string csv_text(const std::string& text) {
+    if (looks_like_formula(text)) {
+        return csv_text("'" + text);
+    }
     if (!text.empty() && text.find_first_of("\",\r\n") == std::string::npos) {
         return text;
     }

@@ -9,8 +9,10 @@
 
 #include "harness/record/columns.hpp"
 #include "harness/record/controller_mark.hpp"
+#include "harness/record/figures_json.hpp"
 #include "harness/record/reader_impl.hpp"
 #include "harness/record/recorder_impl.hpp"
+#include "harness/record/schema.hpp"
 
 namespace railbreak::record {
 
@@ -115,6 +117,43 @@ Result<PrunePlan> plan_prune(const std::filesystem::path& path, const Retention&
     });
 }
 
+namespace {
+
+// Leaves what a run came to with the item of a suite that it belongs to, if there is one.
+void keep_outcome(SQLite::Database& database, std::int64_t run) {
+    SQLite::Statement of_suite(database, "SELECT 1 FROM suite_items WHERE run = ?");
+    bind_all(of_suite, run);
+    if (!of_suite.executeStep()) {
+        return;
+    }
+    const RunData data = read_whole_run(database, kSchemaVersion, run);
+    const auto verdict = std::ranges::find(data.verdicts, "run", &VerdictRow::scope);
+    const bool judged = verdict != data.verdicts.end();
+    execute(database,
+            "UPDATE suite_items SET pruned_run_id = ?, pruned_verdict = ?, pruned_reason = ?, "
+            "pruned_started_realtime_ns = ?, pruned_finished_realtime_ns = ?, pruned_figures_json = ? WHERE run = ?",
+            data.run.run_id, judged ? verdict->verdict : std::string(), judged ? verdict->reason : std::string(),
+            data.run.started_realtime_ns, data.run.finished_realtime_ns, figures_json(phase_statistics(data)), run);
+}
+
+// Whether the run was there to be deleted and is no part of a baseline.
+bool delete_run(SQLite::Database& database, const PrunedRun& run) {
+    SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
+    SQLite::Statement may_go(database, "SELECT 1 FROM runs WHERE id = ?1 AND run_id = ?2 AND NOT EXISTS (SELECT 1 FROM "
+                                       "baselines WHERE run = ?1)");
+    bind_all(may_go, run.id, run.run_id);
+    if (!may_go.executeStep()) {
+        return false;
+    }
+    may_go.reset();
+    keep_outcome(database, run.id);
+    execute(database, "DELETE FROM runs WHERE id = ?", run.id);
+    transaction.commit();
+    return true;
+}
+
+} // namespace
+
 Result<void> prune(const std::filesystem::path& path, const PrunePlan& plan, bool vacuum,
                    const std::function<void(const PrunedRun&)>& deleted) {
     auto database = open_for_writing(path, kLockWait);
@@ -123,10 +162,7 @@ Result<void> prune(const std::filesystem::path& path, const PrunePlan& plan, boo
     }
     const Result<void> gone = guarded(path, "delete runs", [&] {
         for (const PrunedRun& run : plan.runs) {
-            SQLite::Statement statement(**database, "DELETE FROM runs WHERE id = ?1 AND run_id = ?2 AND NOT EXISTS "
-                                                    "(SELECT 1 FROM baselines WHERE run = ?1)");
-            bind_all(statement, run.id, run.run_id);
-            if (statement.exec() == 1) {
+            if (delete_run(**database, run)) {
                 deleted(run);
             }
         }

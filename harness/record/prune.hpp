@@ -44,7 +44,8 @@ struct PrunePlan {
 [[nodiscard]] Result<PrunePlan> plan_prune(const std::filesystem::path& path, const Retention& retention);
 
 /// Deletes the runs of a plan with everything of theirs, each in a transaction of its own: a process that is killed
-/// meanwhile leaves whole runs. `deleted` is called after each one is gone. A run that has become part of a baseline
+/// meanwhile leaves whole runs. What the reports of a suite need of an item's run stays with the item
+/// (SuiteItemRow::pruned). `deleted` is called after each one is gone. A run that has become part of a baseline
 /// since stays. With `vacuum` the file is packed at the end, which needs as much free space as it has.
 [[nodiscard]] Result<void> prune(const std::filesystem::path& path, const PrunePlan& plan, bool vacuum,
                                  const std::function<void(const PrunedRun&)>& deleted);

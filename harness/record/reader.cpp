@@ -114,6 +114,16 @@ void read_judgement(SQLite::Database& database, std::int64_t id, RunData& data) 
 
 } // namespace
 
+RunData read_whole_run(SQLite::Database& database, std::int32_t schema, std::int64_t id) {
+    RunData data;
+    data.run = read_run(database, schema, id);
+    read_cluster(database, id, data);
+    read_faults(database, schema, id, data);
+    read_measurements(database, id, data);
+    read_judgement(database, id, data);
+    return data;
+}
+
 RunReader::RunReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RunReader::RunReader(RunReader&&) noexcept = default;
 RunReader& RunReader::operator=(RunReader&&) noexcept = default;
@@ -129,20 +139,12 @@ Result<RunReader> RunReader::open_readonly(const std::filesystem::path& path) {
 
 Result<RunData> RunReader::load_run(std::string_view which) const {
     return flatten(guarded(impl_->path, "read a run", [&]() -> Result<RunData> {
-        // One transaction, so that all tables are seen as of one moment.
         SQLite::Transaction transaction(*impl_->database);
         const Result<std::int64_t> id = find_named(*impl_->database, impl_->path, kRuns, which);
         if (!id) {
             return tl::unexpected(id.error());
         }
-        const std::int32_t schema = impl_->schema();
-        RunData data;
-        data.run = read_run(*impl_->database, schema, *id);
-        read_cluster(*impl_->database, *id, data);
-        read_faults(*impl_->database, schema, *id, data);
-        read_measurements(*impl_->database, *id, data);
-        read_judgement(*impl_->database, *id, data);
-        return data;
+        return read_whole_run(*impl_->database, impl_->schema(), *id);
     }));
 }
 
@@ -189,6 +191,16 @@ Result<std::vector<RunSummary>> RunReader::find_runs(std::string_view scenario_n
         SQLite::Statement statement(*impl_->database, sql);
         bind_all(statement, std::string(scenario_name), std::string(plan_hash), std::string(cluster), limit);
         return all_rows<RunSummary>(statement, read_summary);
+    });
+}
+
+Result<std::vector<std::string>> RunReader::artefact_names(std::int32_t limit) const {
+    return guarded(impl_->path, "list the artefacts", [&] {
+        SQLite::Statement statement(*impl_->database,
+                                    "SELECT DISTINCT name FROM artefacts WHERE run IN (SELECT id FROM runs ORDER BY id "
+                                    "DESC LIMIT ?) ORDER BY name");
+        bind_all(statement, limit);
+        return all_rows<std::string>(statement, [](Columns& c) { return c.text(); });
     });
 }
 

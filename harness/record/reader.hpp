@@ -79,6 +79,9 @@ public:
     [[nodiscard]] Result<std::vector<RunSummary>> find_runs(std::string_view scenario_name, std::string_view plan_hash,
                                                             std::string_view cluster, std::int32_t limit) const;
 
+    /// The names of the artefacts of the last `limit` runs, each once, sorted.
+    [[nodiscard]] Result<std::vector<std::string>> artefact_names(std::int32_t limit) const;
+
     /// A suite with its items: "latest", a suite id or the beginning of exactly one. kInput as load_run().
     [[nodiscard]] Result<SuiteData> load_suite(std::string_view which) const;
 

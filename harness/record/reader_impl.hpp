@@ -19,5 +19,11 @@ struct RunReader::Impl {
 
 /// Schema that brought RunRow::cluster, suites and baselines.
 inline constexpr std::int32_t kSchemaOfManyRuns = 3;
+/// Schema that brought SuiteItemRow::pruned.
+inline constexpr std::int32_t kSchemaOfPrunedItems = 4;
+
+/// Everything of the run of that id (RunRow::id), which there must be. Throws as SQLite does; call it inside a
+/// transaction, so that all tables are seen as of one moment.
+[[nodiscard]] RunData read_whole_run(SQLite::Database& database, std::int32_t schema, std::int64_t id);
 
 } // namespace railbreak::record

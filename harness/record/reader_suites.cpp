@@ -18,22 +18,41 @@ SuiteRow read_suite(Columns& c) {
             c.text(),  c.text(), c.text(), c.text(), c.text(), c.int64(), c.int64()};
 }
 
-void read_items(SQLite::Database& database, SuiteData& data) {
+void read_items(SQLite::Database& database, std::int32_t schema, SuiteData& data) {
     SQLite::Statement statement(
-        database, "SELECT i.suite, i.item, i.name, i.scenario_name, i.params_json, i.repeat, i.plan_hash, i.state, "
-                  "coalesce(i.run, 0), i.attempts, i.reason, coalesce(r.run_id, ''), "
-                  "coalesce((SELECT verdict FROM verdicts WHERE run = i.run AND scope = 'run'), ''), "
-                  "coalesce((SELECT reason FROM verdicts WHERE run = i.run AND scope = 'run'), '') "
-                  "FROM suite_items i LEFT JOIN runs r ON r.id = i.run WHERE i.suite = ? ORDER BY i.item");
+        database,
+        fmt::format("SELECT i.suite, i.item, i.name, i.scenario_name, i.params_json, i.repeat, i.plan_hash, i.state, "
+                    "coalesce(i.run, 0), i.attempts, i.reason, {}, coalesce(r.run_id, ''), "
+                    "coalesce((SELECT verdict FROM verdicts WHERE run = i.run AND scope = 'run'), ''), "
+                    "coalesce((SELECT reason FROM verdicts WHERE run = i.run AND scope = 'run'), '') "
+                    "FROM suite_items i LEFT JOIN runs r ON r.id = i.run WHERE i.suite = ? ORDER BY i.item",
+                    schema >= kSchemaOfPrunedItems
+                        ? "pruned_run_id, pruned_verdict, pruned_reason, pruned_started_realtime_ns, "
+                          "pruned_finished_realtime_ns, pruned_figures_json"
+                        : "'', '', '', 0, 0, '[]'"));
     bind_all(statement, data.suite.id);
     while (statement.executeStep()) {
         Columns c(statement);
-        data.items.push_back({c.int64(), c.int32(), c.text(), c.text(), c.text(), c.int32(), c.text(), c.text(),
-                              c.int64(), c.int32(), c.text()});
+        data.items.push_back({c.int64(),
+                              c.int32(),
+                              c.text(),
+                              c.text(),
+                              c.text(),
+                              c.int32(),
+                              c.text(),
+                              c.text(),
+                              c.int64(),
+                              c.int32(),
+                              c.text(),
+                              {c.text(), c.text(), c.text(), c.int64(), c.int64(), c.text()}});
+        const SuiteItemRow& item = data.items.back();
         data.run_ids.push_back(c.text());
-        data.verdicts.push_back(c.text());
-        const std::string reason_of_run = c.text();
-        data.reasons.push_back(data.items.back().reason.empty() ? reason_of_run : data.items.back().reason);
+        std::string verdict = c.text();
+        std::string reason = c.text();
+        data.verdicts.push_back(item.run != 0 ? std::move(verdict) : item.pruned.verdict);
+        data.reasons.push_back(!item.reason.empty() ? item.reason
+                               : item.run != 0      ? std::move(reason)
+                                                    : item.pruned.reason);
     }
 }
 
@@ -69,7 +88,7 @@ Result<SuiteData> RunReader::load_suite(std::string_view which) const {
         SuiteData data;
         const std::string sql = std::string(kSelectSuites) + "WHERE id = ?";
         data.suite = rows_of<SuiteRow>(*impl_->database, sql.c_str(), *id, read_suite).at(0);
-        read_items(*impl_->database, data);
+        read_items(*impl_->database, impl_->schema(), data);
         return data;
     }));
 }

@@ -74,10 +74,14 @@ Result<void> Recorder::update_suite_item(const SuiteItemRow& item) {
         SQLite::Transaction transaction(*impl_->database, SQLite::TransactionBehavior::IMMEDIATE);
         SQLite::Statement update(*impl_->database,
                                  "UPDATE suite_items SET name = ?, scenario_name = ?, params_json = ?, repeat = ?, "
-                                 "plan_hash = ?, state = ?, run = ?, attempts = ?, reason = ? WHERE suite = ? AND "
+                                 "plan_hash = ?, state = ?, run = ?, attempts = ?, reason = ?, pruned_run_id = ?, "
+                                 "pruned_verdict = ?, pruned_reason = ?, pruned_started_realtime_ns = ?, "
+                                 "pruned_finished_realtime_ns = ?, pruned_figures_json = ? WHERE suite = ? AND "
                                  "item = ?");
+        const PrunedOutcome& pruned = item.pruned;
         bind_all(update, item.name, item.scenario_name, item.params_json, item.repeat, item.plan_hash, item.state,
-                 stored_run(item), item.attempts, item.reason, item.suite, item.item);
+                 stored_run(item), item.attempts, item.reason, pruned.run_id, pruned.verdict, pruned.reason,
+                 pruned.started_realtime_ns, pruned.finished_realtime_ns, pruned.figures_json, item.suite, item.item);
         if (update.exec() != 1) {
             return fail(ErrorKind::kInternal, fmt::format("database {}: there is no item {} of suite {} to update",
                                                           impl_->path.string(), item.item, item.suite));

@@ -216,6 +216,18 @@ struct SuiteRow {
     bool operator==(const SuiteRow&) const = default;
 };
 
+/// What stays of an item's run when that is pruned: as much as the reports of its suite need.
+struct PrunedOutcome {
+    std::string run_id;  ///< empty: nothing was pruned
+    std::string verdict; ///< of scope "run"; empty: the run never ended
+    std::string reason;
+    std::int64_t started_realtime_ns = 0;
+    std::int64_t finished_realtime_ns = 0;
+    std::string figures_json = "[]"; ///< its statistics, as figures_json() writes them
+
+    bool operator==(const PrunedOutcome&) const = default;
+};
+
 /// What became of one item of a suite. Its verdict is that of its run.
 struct SuiteItemRow {
     std::int64_t suite = 0; ///< SuiteRow::id
@@ -228,7 +240,8 @@ struct SuiteItemRow {
     std::string state;              ///< "waiting", "running", "done", "skipped"
     std::int64_t run = 0;           ///< RunRow::id of the last attempt, 0: none, or it was pruned
     std::int32_t attempts = 0;
-    std::string reason; ///< why it was skipped, or refused before a run began, or what is left of its teardown
+    std::string reason;     ///< why it was skipped, or refused before a run began, or what is left of its teardown
+    PrunedOutcome pruned{}; ///< of the last attempt
 
     bool operator==(const SuiteItemRow&) const = default;
 };
@@ -249,7 +262,7 @@ struct SuiteData {
     SuiteRow suite;
     std::vector<SuiteItemRow> items;
     std::vector<std::string> run_ids;  ///< of each item's run, empty where there is none
-    std::vector<std::string> verdicts; ///< of each item's run ("pass", ...), empty where there is none
+    std::vector<std::string> verdicts; ///< of each item's run ("pass", ...), pruned or not; empty where there is none
     std::vector<std::string> reasons;  ///< the run's, or the item's own
 };
 

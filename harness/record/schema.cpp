@@ -359,7 +359,41 @@ LEFT JOIN verdicts v ON v.run = b.run AND v.scope = 'run'
 ORDER BY b.tag, b.run;
 )sql";
 
-constexpr std::array<std::string_view, kSchemaVersion> kMigrations{kTables, kEveryKindOfFault, kManyRuns};
+// A suite outlives the runs of its items: what its reports need of a run stays with the item when the run is pruned.
+constexpr std::string_view kPrunedItems = R"sql(
+ALTER TABLE suite_items ADD COLUMN pruned_run_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE suite_items ADD COLUMN pruned_verdict TEXT NOT NULL DEFAULT '';
+ALTER TABLE suite_items ADD COLUMN pruned_reason TEXT NOT NULL DEFAULT '';
+ALTER TABLE suite_items ADD COLUMN pruned_started_realtime_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE suite_items ADD COLUMN pruned_finished_realtime_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE suite_items ADD COLUMN pruned_figures_json TEXT NOT NULL DEFAULT '[]';
+
+DROP VIEW v_suites;
+CREATE VIEW v_suites AS
+SELECT s.suite_id, s.name, s.backend, s.cluster, s.seed, s.plan_hash,
+       strftime('%Y-%m-%dT%H:%M:%SZ', s.started_realtime_ns / 1000000000, 'unixepoch') AS started,
+       CASE s.finished_realtime_ns WHEN 0 THEN NULL
+            ELSE round((s.finished_realtime_ns - s.started_realtime_ns) / 1e9, 3) END AS took_s,
+       (SELECT count(*) FROM suite_items i WHERE i.suite = s.id) AS items,
+       (SELECT count(*) FROM suite_items i WHERE i.suite = s.id AND i.state = 'done') AS done,
+       (SELECT count(*) FROM suite_items i LEFT JOIN verdicts v ON v.run = i.run AND v.scope = 'run'
+        WHERE i.suite = s.id AND coalesce(v.verdict, i.pruned_verdict) = 'pass') AS passed
+FROM suites s
+ORDER BY s.id DESC;
+
+DROP VIEW v_suite_items;
+CREATE VIEW v_suite_items AS
+SELECT s.suite_id, i.item, i.name, i.scenario_name AS scenario, i.params_json AS params, i.repeat, i.state, i.attempts,
+       r.run_id, coalesce(v.verdict, nullif(i.pruned_verdict, '')) AS verdict,
+       CASE i.reason WHEN '' THEN coalesce(v.reason, i.pruned_reason) ELSE i.reason END AS reason,
+       nullif(i.pruned_run_id, '') AS pruned_run_id
+FROM suite_items i JOIN suites s ON s.id = i.suite
+LEFT JOIN runs r ON r.id = i.run
+LEFT JOIN verdicts v ON v.run = i.run AND v.scope = 'run'
+ORDER BY s.id, i.item;
+)sql";
+
+constexpr std::array<std::string_view, kSchemaVersion> kMigrations{kTables, kEveryKindOfFault, kManyRuns, kPrunedItems};
 
 } // namespace
 

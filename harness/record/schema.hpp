@@ -11,7 +11,7 @@ namespace railbreak::record {
 inline constexpr std::int32_t kApplicationId = 0x5241494C;
 
 /// Version of the schema that this build writes (SQLite's user_version).
-inline constexpr std::int32_t kSchemaVersion = 3;
+inline constexpr std::int32_t kSchemaVersion = 4;
 
 /// The SQL that lifts a database from `version - 1` to `version`, for version in 1..kSchemaVersion.
 [[nodiscard]] std::string_view migration_to(std::int32_t version);

@@ -235,7 +235,7 @@ Element verdict_table(const View& view) {
         table.add({row.scope, row.subject, badge(row.verdict), figure_cell(row, row.measured),
                    figure_cell(row, row.limit_min), figure_cell(row, row.limit_max), row.reason});
     }
-    return table.empty() ? element("p", {}, "Nothing was judged: the run did not finish.") : table.element();
+    return table.empty() ? element("p", {}, "Nothing was judged: the run has not ended.") : table.element();
 }
 
 Element bound_table(const View& view) {

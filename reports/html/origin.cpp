@@ -150,7 +150,7 @@ Element reproduction(const View& view) {
     section.add(element("div", {{"class", "command"}},
                         code_block("Command to reproduce",
                                    fmt::format("railbreak {} {} --seed {}", command_of(view), file, run.seed))));
-    section.add(element("p", {}, "As it was called then:"));
+    section.add(element("p", {}, "As it was called then; of a suite, the call of this item alone:"));
     section.add(element("div", {{"class", "command"}}, code_block("Command line of this run", run.command_line)));
     std::vector<std::pair<std::string, Element>> entries;
     entries.emplace_back("seed", Element::text(std::to_string(run.seed)));

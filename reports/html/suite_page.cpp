@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/analyse/suite.hpp"
+#include "reports/facts.hpp"
 #include "reports/html/chart.hpp"
 #include "reports/html/figures.hpp"
 #include "reports/html/page.hpp"
@@ -38,7 +39,7 @@ constexpr std::int64_t kLatest = std::int64_t{1} << 62U; // the year 2116
 /// One item with what became of it.
 struct Item {
     const SuiteItemRow& row;
-    std::string run_id;
+    std::string run_id;  ///< or what stands in its place, see run_cell()
     std::string verdict; ///< analyse::ItemOutcome::word
     std::string reason;
     const RunData* run = nullptr;
@@ -63,19 +64,17 @@ SuiteView suite_view_of(const SuiteData& suite, const std::vector<RunData>& runs
     SuiteView view{.data = suite, .outcome = analyse::judge_suite(suite), .items = {}, .algorithms = {}};
     for (std::size_t i = 0; i < suite.items.size(); ++i) {
         Item item{.row = suite.items[i],
-                  .run_id = at_or_empty(suite.run_ids, i),
+                  .run_id = run_cell(suite, i),
                   .verdict = view.outcome.items[i].word,
                   .reason = at_or_empty(suite.reasons, i)};
         item.reason = item.reason.empty() ? item.row.reason : item.reason;
-        const auto run = std::find_if(runs.begin(), runs.end(), [&](const RunData& data) {
-            return !item.run_id.empty() && data.run.run_id == item.run_id;
-        });
-        if (run != runs.end()) {
-            item.run = &*run;
-            item.started_at = std::clamp<std::int64_t>(run->run.started_realtime_ns, 0, kLatest);
-            item.finished_at = std::clamp<std::int64_t>(run->run.finished_realtime_ns, 0, kLatest);
-            item.statistics = record::phase_statistics(*run);
-        }
+        item.run = find_run(runs, at_or_empty(suite.run_ids, i));
+        const record::PrunedOutcome& pruned = item.row.pruned;
+        item.started_at = std::clamp<std::int64_t>(
+            item.run != nullptr ? item.run->run.started_realtime_ns : pruned.started_realtime_ns, 0, kLatest);
+        item.finished_at = std::clamp<std::int64_t>(
+            item.run != nullptr ? item.run->run.finished_realtime_ns : pruned.finished_realtime_ns, 0, kLatest);
+        item.statistics = statistics_of(item.row, item.run);
         for (const PhaseStatistics& entry : item.statistics) {
             if (std::find(view.algorithms.begin(), view.algorithms.end(), entry.algorithm) == view.algorithms.end()) {
                 view.algorithms.push_back(entry.algorithm);

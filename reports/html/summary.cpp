@@ -19,7 +19,7 @@ Element verdict_banner(const View& view) {
     const std::string verdict = run != nullptr ? run->verdict : "";
     Element banner("div", {{"class", fmt::format("banner v-{}", verdict.empty() ? "none" : verdict)}});
     banner.add(element("p", {{"class", "verdict"}}, badge(verdict)));
-    banner.add(element("p", {{"class", "reason"}}, run != nullptr ? run->reason : "The run did not finish."));
+    banner.add(element("p", {{"class", "reason"}}, run != nullptr ? run->reason : not_ended(view.data)));
     for (const VerdictRow& row : view.data.verdicts) {
         if (row.scope == "teardown") {
             banner.add(element("p", {{"class", "teardown"}}, "Teardown ", badge(row.verdict), " ",

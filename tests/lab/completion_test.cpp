@@ -52,6 +52,14 @@ protected:
         return latest && recorder && recorder->set_baseline(tag, {*latest}, 1, "");
     }
 
+    /// Records a suite without items.
+    void add_suite(const std::string& id_of_suite) {
+        auto recorder = record::Recorder::open(path("runs.db"));
+        record::SuiteRow suite;
+        suite.suite_id = id_of_suite;
+        EXPECT_TRUE(recorder && recorder->begin_suite(suite, {}));
+    }
+
     std::string id; ///< of the run that there is
 };
 
@@ -97,6 +105,29 @@ TEST_F(BashCompletion, WhatTheDatabaseHas) {
     EXPECT_THAT(offered("compare latest 2"), ElementsAre(id));
     EXPECT_THAT(offered("compare --baseline ''"), ElementsAre("golden"));
     EXPECT_THAT(offered("--db /nowhere report ''"), ElementsAre()) << "that database is asked";
+    add_suite("20990101T000000Z-nightly-1");
+    EXPECT_THAT(offered("report ''"), ElementsAre("latest", id, "20990101T000000Z-nightly-1"));
+    EXPECT_THAT(offered("gate --baseline golden 2099"), ElementsAre("20990101T000000Z-nightly-1"));
+    EXPECT_THAT(offered("show ''"), ElementsAre("latest", id)) << "of a run only";
+    EXPECT_THAT(offered("show --artefact gan"), ElementsAre("gantt/ring.svg"));
+}
+
+TEST_F(BashCompletion, TheSecondOfSeveralRuns) {
+    EXPECT_THAT(offered("compare 2"), ElementsAre(id));
+    EXPECT_THAT(offered("compare latest,2"), ElementsAre("latest," + id));
+    EXPECT_THAT(offered("compare latest..2"), ElementsAre("latest.." + id));
+    EXPECT_THAT(offered("compare x,y..l"), ElementsAre("x,y..latest"));
+    EXPECT_THAT(offered("compare x..y,l"), ElementsAre("x..y,latest"));
+    EXPECT_THAT(offered("compare latest.."), ElementsAre("latest..latest", "latest.." + id));
+    EXPECT_THAT(offered("report latest,2"), ElementsAre()) << "it takes one";
+}
+
+TEST_F(BashCompletion, CommandsOfManAndTablesOfExport) {
+    EXPECT_THAT(offered("man comple"), ElementsAre("completion"));
+    EXPECT_THAT(offered("man ''"), IsSupersetOf({"run", "db", "man"}));
+    EXPECT_THAT(offered("man agen"), ElementsAre()) << "internal";
+    EXPECT_THAT(offered("db export --table v_suite"), ElementsAre("v_suites", "v_suite_items"));
+    EXPECT_THAT(offered("lab exec lab h0 ru"), ElementsAre()) << "a command of the host";
 }
 
 TEST_F(Completion, WordsThatAShellWouldReadOtherwiseAreNotOffered) {
@@ -113,6 +144,7 @@ TEST_F(Completion, InZsh) {
     if (::access("/usr/bin/zsh", X_OK) != 0) {
         GTEST_SKIP() << "zsh is not installed";
     }
+    add_suite("20990101T000000Z-nightly-1");
     struct Case {
         std::string typed;
         std::string completed;
@@ -129,9 +161,15 @@ TEST_F(Completion, InZsh) {
                                              {"db pru", "db prune "},
                                              {"simulate --model exc", "simulate --model exclusive "},
                                              {"report --format junit,openm", "report --format junit,openmetrics"},
-                                             {"report 2", "report " + id},
+                                             {"report 202", "report " + id},
                                              {"compare --baseline g", "compare --baseline golden "},
                                              {"report -o fol", "report -o folder/"},
+                                             {"compare latest..2", "compare latest.." + id},
+                                             {"compare latest,2", "compare latest," + id},
+                                             {"man comple", "man completion "},
+                                             {"db export --table v_summ", "db export --table v_summary "},
+                                             {"show --artefact gan", "show --artefact gantt/ring.svg "},
+                                             {"report 209", "report 20990101T000000Z-nightly-1 "},
                                              {"report --outp", "report --output"}}) {
         // Typed, completed, and the line emptied again.
         script += "zpty -w -n shell $'railbreak " + one.typed + "\\t'; zpty -r shell out '*railbreak " + one.completed +
@@ -167,6 +205,13 @@ TEST_F(Completion, InFish) {
     EXPECT_THAT(offered("report --outp"), ElementsAre("--output"));
     EXPECT_THAT(offered("compare --baseline g"), ElementsAre("golden"));
     EXPECT_THAT(offered("validate scen"), ElementsAre("scenario.yaml"));
+    EXPECT_THAT(offered("compare latest..2"), ElementsAre("latest.." + id));
+    EXPECT_THAT(offered("compare latest,2"), ElementsAre("latest," + id));
+    EXPECT_THAT(offered("man comple"), ElementsAre("completion"));
+    EXPECT_THAT(offered("db export --table v_summ"), ElementsAre("v_summary"));
+    EXPECT_THAT(offered("show --artefact gan"), ElementsAre("gantt/ring.svg"));
+    add_suite("20990101T000000Z-nightly-1");
+    EXPECT_THAT(offered("report 209"), ElementsAre("20990101T000000Z-nightly-1"));
 }
 
 } // namespace

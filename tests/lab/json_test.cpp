@@ -148,6 +148,53 @@ TEST_F(EveryCommand, PrintsJsonThatSaysWhatItIs) {
     EXPECT_TRUE(json::parse(run({"schema", "suite", "--json"}).out, nullptr, false).contains("$schema"));
 }
 
+TEST_F(EveryCommand, HasFailedWhenItsResultIsLost) {
+    for (const std::string words :
+         {"--help", "--version", "--version --json", "run --help", "db prune --help", "man", "man db", "man --json",
+          "completion bash", "completion --runs", "list", "report", "schema", "no-such-command --json"}) {
+        const std::string call = std::string("'") + RAILBREAK_BINARY + "' " + words + " >/dev/full";
+        const Finished lost = run_program("/bin/sh", {"-c", call});
+        EXPECT_EQ(lost.status.code, 64) << words;
+        EXPECT_THAT(lost.err, HasSubstr("cannot write the result to standard output: ")) << words;
+    }
+    EXPECT_THAT(run({"--help"}).out, HasSubstr("Exit codes: 0 pass"));
+    EXPECT_THAT(run({"db", "prune", "--help"}).out, HasSubstr("--vacuum"));
+    EXPECT_THAT(run({"--version"}).out, HasSubstr("optional parts"));
+}
+
+TEST_F(EveryCommand, ComparesABaselineScenarioByScenario) {
+    std::ofstream(path("other.yaml")) << std::string(kSlowPort).replace(std::string(kSlowPort).find("slow-port"), 9,
+                                                                        "other-one");
+    ASSERT_EQ(run({"simulate", path("other.yaml")}).status.code, 0);
+    const json list = json::parse(run({"list", "--json"}).out, nullptr, false)["runs"];
+    const std::string other = list[0]["run_id"];
+    const std::string slow = list[1]["run_id"];
+    ASSERT_EQ(run({"baseline", "set", "gold", slow, other}).status.code, 0);
+    ASSERT_EQ(run({"simulate", path("other.yaml"), path("scenario.yaml")}).status.code, 0);
+    const json runs = json::parse(run({"list", "--json"}).out, nullptr, false)["runs"];
+    const std::string both = runs[0]["run_id"].get<std::string>() + "," + runs[1]["run_id"].get<std::string>();
+    const Finished compared = run({"compare", "--baseline", "gold", both, "--json"});
+    EXPECT_EQ(compared.status.code, 0) << compared.err;
+    const json document = json::parse(compared.out, nullptr, false);
+    EXPECT_EQ(document["schema"], "railbreak-compare-scenarios");
+    ASSERT_EQ(document["scenarios"].size(), 2U) << compared.out;
+    EXPECT_EQ(document["scenarios"][0]["a"]["scenario"], "slow-port");
+    EXPECT_EQ(document["scenarios"][1]["b"]["scenario"], "other-one");
+    const Finished one = run({"compare", "--baseline", "gold"});
+    EXPECT_EQ(one.status.code, 0) << one.err;
+    EXPECT_THAT(one.out, HasSubstr("[1 of 1] slow-port"));
+    EXPECT_THAT(one.out, HasSubstr("\nonly A has other-one"));
+    EXPECT_EQ(one.err, "");
+    const Finished same = run({"compare", "--baseline", "gold", slow});
+    EXPECT_THAT(same.err, HasSubstr("1 of the runs is in both sets"));
+    EXPECT_EQ(run({"compare", slow + "," + other, both}).status.code, 64) << "a set by hand is of one scenario";
+    std::ofstream(path("nccl.txt")) << kNccl;
+    ASSERT_EQ(run({"import", path("nccl.txt")}).status.code, 0);
+    const Finished nothing = run({"compare", "--baseline", "gold", "latest"});
+    EXPECT_EQ(nothing.status.code, 64);
+    EXPECT_THAT(nothing.err, HasSubstr("the baseline gold has no scenario of these runs"));
+}
+
 TEST_F(EveryCommand, IsDescribedWithAllThatItTakes) {
     const std::string readme = content(fs::path(RAILBREAK_SOURCE) / "README.md");
     for_each_command(model, [&](const json& command) {

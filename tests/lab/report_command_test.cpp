@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/reader.hpp"
+#include "harness/record/recorder.hpp"
 #include "tests/lab/support/railbreak_process.hpp"
 
 namespace railbreak::tests {
@@ -143,6 +145,33 @@ TEST_F(Report, ARunOfNcclTestsIsImportedAndReportedLikeOthers) {
     EXPECT_EQ(report["phases"][0]["time_median_ns"], 149900.0);
     EXPECT_THAT(run({"report", id, "--format", "markdown"}).out, HasSubstr("as told"));
     EXPECT_THAT(run({"list"}).out, HasSubstr(id));
+}
+
+TEST_F(Report, ATextIsImportedOnceWheneverThatIs) {
+    const std::string file = (home.path() / "nccl.txt").string();
+    ASSERT_EQ(run({"import", file}).status.code, 0);
+    // A text does not say when it began, so the id begins with the moment of the import. As if that were long ago:
+    const auto reader = record::RunReader::open_readonly(home.path() / "runs.db");
+    auto former = reader->load_run("latest");
+    ASSERT_TRUE(former) << former.error().to_line();
+    former->run.run_id = "20200101T000000Z" + former->run.run_id.substr(former->run.run_id.find('-'));
+    {
+        auto recorder = record::Recorder::open(home.path() / "old.db");
+        const auto id = recorder->begin_run(former->run);
+        ASSERT_TRUE(id && recorder->finish_run(*id, 1, former->verdicts));
+    }
+    fs::copy_file(file, home.path() / "copy");
+    const std::vector<std::string> old{"--db", (home.path() / "old.db").string(), "import"};
+    const auto import_again = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), old.begin(), old.end());
+        return run(words);
+    };
+    const Finished again = import_again({(home.path() / "copy").string(), "--name", "nccl"});
+    EXPECT_EQ(again.status.code, 64);
+    EXPECT_THAT(again.err, HasSubstr("this file was imported before, as " + former->run.run_id));
+    EXPECT_EQ(import_again({file, "--name", "other"}).status.code, 0);
+    std::ofstream(file, std::ios::app) << "# another one\n";
+    EXPECT_EQ(import_again({file}).status.code, 0) << "another content";
 }
 
 } // namespace

@@ -34,6 +34,7 @@ railbreak: 1
 suite: two
 scenarios:
   - file: tiny.yaml
+    matrix: {seed: [7]}
   - file: tiny.yaml
     name: impossible
     set:
@@ -66,6 +67,19 @@ protected:
         return std::move(*data);
     }
 
+    /// The command that the reports of an item's run give for repeating it has the item's plan.
+    void expect_alone(const record::SuiteItemRow& item, const std::string& run_id) const {
+        const auto reader = record::RunReader::open_readonly(folder_.path() / "runs.db");
+        const auto run = reader ? reader->load_run(run_id) : tl::unexpected(reader.error());
+        ASSERT_TRUE(run) << run.error().to_line();
+        const std::string call = std::string("railbreak() { '") + RAILBREAK_BINARY + "' \"$@\"; }; " +
+                                 run->run.command_line + " --dry-run --json";
+        const Finished forecast = run_railbreak(folder_.path(), {"-c", call}, kPatience, "/bin/sh");
+        EXPECT_EQ(forecast.status.code, 0) << call << forecast.err;
+        EXPECT_THAT(forecast.out, HasSubstr("\"plan_hash\": \"" + item.plan_hash + "\"")) << call;
+        EXPECT_EQ(forecast.out.find("plan_hash"), forecast.out.rfind("plan_hash")) << "of one item";
+    }
+
     TemporaryFolder folder_;
     Finished first_;
 };
@@ -74,6 +88,7 @@ TEST_F(SuiteInTheLab, KilledAndResumedEndsAsOneThatWasLeftAlone) {
     EXPECT_EQ(first_.status.code, 1) << first_.err << first_.out;
     const record::SuiteData whole = latest();
     EXPECT_THAT(whole.verdicts, ElementsAre("pass", "fail")) << first_.err;
+    expect_alone(whole.items[0], whole.run_ids[0]);
     {
         RailbreakProcess killed(folder_.path(), {"run", suite()});
         ASSERT_TRUE(killed.wait_for_stderr("doomed: applying faults", kPatience)) << killed.err();

@@ -139,7 +139,10 @@ TEST_F(Events, SaysThatTheControllerOfARunIsGone) {
     ASSERT_EQ(::waitpid(controller, &status, 0), controller);
     ASSERT_EQ(status, 0);
     const Finished followed = run({"events", "--follow"});
-    EXPECT_EQ(followed.status.code, 2);
+    EXPECT_EQ(followed.status.code, 4) << "as of every run that was aborted";
+    EXPECT_THAT(run({"report"}).out, HasSubstr("VERDICT none: the run has not ended; what it recorded last, 0.000 s "
+                                               "after its beginning: one\n"));
+    EXPECT_THAT(run({"report", "--format", "superbench"}).out, HasSubstr("\"allreduce-perf/return_code\":4"));
     EXPECT_THAT(followed.out,
                 HasSubstr("  one\nVERDICT none: the run did not finish: the process that recorded it is gone"));
 }

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/analyse/bootstrap.hpp"
+#include "harness/analyse/matching.hpp"
 #include "harness/analyse/rank_test.hpp"
 #include "scenarios/random.hpp"
 #include "tests/unit/record/run_fixture.hpp"
@@ -349,6 +350,71 @@ TEST(Sets, SayWhatIsNotLikeWithLike) {
     ASSERT_EQ(sets.unlike.size(), 2U);
     EXPECT_THAT(sets.unlike[0], HasSubstr("the plans differ: A has half-rate-nic 0123456789ab, B has"));
     EXPECT_THAT(sets.unlike[1], HasSubstr("the clusters differ: A has lab on node7, B has lab on node7, lab on node8"));
+}
+
+TEST(Sets, TellRunsThatAreInBoth) {
+    std::vector<record::RunData> b = several(2, 1, 2);
+    const std::vector<record::RunData> a = several(3, 1, 1);
+    EXPECT_THAT(compare_sets(a, b).shared, IsEmpty());
+    b.push_back(a[1]);
+    EXPECT_THAT(compare_sets(a, b).shared, ElementsAre("run-1-2"));
+}
+
+TEST(Sets, OfSeveralScenariosAreMatchedByPlanAndClusterOrByTheirOnlyName) {
+    const auto add = [](std::vector<record::RunData>& to, const std::string& id, const std::string& scenario,
+                        const std::string& plan, const std::string& cluster = "c") {
+        record::RunData& run = to.emplace_back();
+        run.run = {.run_id = id, .scenario_name = scenario, .plan_hash = plan, .cluster = cluster};
+    };
+    std::vector<record::RunData> a;
+    std::vector<record::RunData> b;
+    add(a, "a1", "half", "p1");
+    add(a, "a2", "half", "p2");
+    add(a, "a3", "half", "p1");
+    add(a, "a4", "half", "gone");
+    add(a, "a5", "loss", "before");
+    add(a, "a6", "flap", "p6");
+    add(b, "b1", "half", "p2");
+    add(b, "b2", "loss", "after");
+    add(b, "b3", "half", "p1");
+    add(b, "b4", "half", "p1", "another");
+    add(b, "b5", "new", "p7");
+    const Matching matching = match(a, b);
+    std::vector<std::string> ids;
+    for (const MatchedRuns& runs : matching.scenarios) {
+        std::string& text = ids.emplace_back();
+        for (const record::RunData& run : runs.a) {
+            text += run.run.run_id + " ";
+        }
+        for (const record::RunData& run : runs.b) {
+            text += "| " + run.run.run_id;
+        }
+    }
+    EXPECT_THAT(ids, ElementsAre("a1 a3 | b3", "a2 | b1", "a4 | b4", "a5 | b2"));
+    EXPECT_THAT(matching.only_a, ElementsAre("flap p6 on c (1 run)"));
+    EXPECT_THAT(matching.only_b, ElementsAre("new p7 on c (1 run)"));
+    add(b, "b6", "half", "p9"); // now two are left that a4 might be held against
+    EXPECT_THAT(match(a, b).only_a, ElementsAre("half gone on c (1 run)", "flap p6 on c (1 run)"));
+    EXPECT_THAT(match(a, b).only_b,
+                ElementsAre("half p1 on another (1 run)", "new p7 on c (1 run)", "half p9 on c (1 run)"));
+}
+
+TEST(Sets, ComparedTogetherAreOneFamily) {
+    const std::vector<record::RunData> a = several(8, 1, 1);
+    const std::vector<record::RunData> b = several(8, 1.2, 2);
+    std::vector<record::RunData> simulated{record::fixture_run()};
+    simulated[0].run.backend = record::kSimulatedBackend;
+    const std::vector<RunSets> pairs{{a, b}, {simulated, simulated}, {a, a}};
+    const std::vector<SetComparison> all = compare_all(pairs, {});
+    ASSERT_EQ(all.size(), 3U);
+    const SetComparison alone = compare_sets(a, b);
+    for (std::size_t i = 0; i < 9; ++i) {
+        EXPECT_EQ(all[0].phases[i].algorithm, alone.phases[i].algorithm);
+        EXPECT_EQ(all[0].phases[i].comparison.family, 18U);
+        EXPECT_GE(all[0].phases[i].comparison.adjusted_p_value, alone.phases[i].comparison.adjusted_p_value);
+        EXPECT_EQ(all[1].phases[i].comparison.method, Method::kExact);
+    }
+    EXPECT_EQ(all[2].shared.size(), 8U);
 }
 
 TEST(Sets, SimulatedRunsNeedNoSecondOne) {

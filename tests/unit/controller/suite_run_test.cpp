@@ -12,6 +12,7 @@
 #include "harness/analyse/suite.hpp"
 #include "harness/controller/environment.hpp"
 #include "harness/controller/suite_progress.hpp"
+#include "harness/record/prune.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
 #include "tests/unit/record/temporary_folder.hpp"
@@ -55,6 +56,7 @@ protected:
         const std::string& name = plan_.items[options.seed].name;
         const Act act = acts_.contains(name) ? acts_.at(name) : Act::kPass;
         ran_.push_back(name);
+        command_lines_.push_back(options.command_line);
         if (act == Act::kRefuse) {
             return fail(ErrorKind::kRefused, "not here");
         }
@@ -89,6 +91,7 @@ protected:
         ran_.clear();
         SuiteOptions options;
         options.run.database = database();
+        options.item_command = [](const scenarios::SuiteItem& item) { return "run only " + item.name; };
         options.retry_failed = retry_failed;
         options.resume = resume ? std::optional<std::string>("") : std::nullopt;
         options.run_item = [this](const scenarios::Scenario&, const RunOptions& item, Progress&) {
@@ -126,6 +129,7 @@ protected:
     scenarios::SuitePlan plan_;
     std::map<std::string, Act> acts_;
     std::vector<std::string> ran_;
+    std::vector<std::string> command_lines_; ///< of the runs in ran_
     int runs_ = 0;
 };
 
@@ -133,6 +137,7 @@ TEST_F(SuiteRun, RunsEveryItemOnce) {
     items("ab", OnFailure::kContinue);
     EXPECT_EQ(exit_code(), 0);
     EXPECT_THAT(ran_, ElementsAre("a0", "a1", "b0", "b1"));
+    EXPECT_THAT(command_lines_, ElementsAre("run only a0", "run only a1", "run only b0", "run only b1"));
     EXPECT_THAT(words(), ElementsAre("pass", "pass", "pass", "pass"));
     EXPECT_GT(data().suite.finished_realtime_ns, 0);
     EXPECT_EQ(exit_code(true), 0) << "nothing is left";
@@ -214,6 +219,21 @@ TEST_F(SuiteRun, TakesTheVerdictOfARunWhoseItemWasNotWrittenAnyMore) {
     EXPECT_EQ(exit_code(true), 0);
     EXPECT_THAT(ran_, ElementsAre("a1", "b0", "b1"));
     EXPECT_EQ(state_of(0), "done");
+}
+
+TEST_F(SuiteRun, KnowsWhatBecameOfItemsWhoseRunsWerePruned) {
+    acts_ = {{"a0", Act::kFail}};
+    items("a", OnFailure::kContinue);
+    EXPECT_EQ(exit_code(), 1);
+    const record::PrunePlan everything{.runs = {{1, "run-1-a0", "fail"}, {2, "run-2-a1", "pass"}}};
+    ASSERT_TRUE(record::prune(database(), everything, false, [](const record::PrunedRun&) {}));
+    EXPECT_THAT(words(), ElementsAre("fail", "pass"));
+    EXPECT_EQ(exit_code(true), 1);
+    EXPECT_THAT(ran_, ElementsAre());
+    acts_.clear();
+    EXPECT_EQ(exit_code(true, true), 0);
+    EXPECT_THAT(ran_, ElementsAre("a0"));
+    EXPECT_EQ(data().items[0].pruned, record::PrunedOutcome{}) << "the new run counts";
 }
 
 TEST_F(SuiteRun, EndsAtOnceWhenATeardownIsNotVerified) {

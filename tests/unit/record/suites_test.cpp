@@ -164,6 +164,21 @@ TEST_F(SuitesTest, ABaselineIsReplacedAsAWholeAndProtectsItsRuns) {
     EXPECT_EQ(recorder_.drop_baseline("main").error().kind(), ErrorKind::kInput);
 }
 
+TEST_F(SuitesTest, ALockedFileIsToldOfABaselineAsOfAllElse) {
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
+    auto impatient = Recorder::open(path_, std::chrono::milliseconds(1));
+    ASSERT_TRUE(impatient.has_value());
+    ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+    const Error of_baseline = impatient->set_baseline("main", {runs_[0]}, 1, "").error();
+    const Error of_event = impatient->add_event({runs_[0], 1, "info", "s", "k", "t", "{}"}).error();
+    EXPECT_EQ(of_baseline.kind(), of_event.kind());
+    EXPECT_EQ(of_baseline.kind(), ErrorKind::kHarness);
+    EXPECT_THAT(of_baseline.to_line(), HasSubstr("cannot set a baseline: another process keeps it locked"));
+    sqlite3_close(other);
+    EXPECT_TRUE(impatient->set_baseline("main", {runs_[0]}, 1, "").has_value());
+}
+
 TEST_F(SuitesTest, ABaselineNeedsRunsThatThereAre) {
     ASSERT_TRUE(recorder_.set_baseline("main", {runs_[0]}, 1, "").has_value());
     EXPECT_EQ(recorder_.set_baseline("main", {}, 2, "").error().kind(), ErrorKind::kInput);

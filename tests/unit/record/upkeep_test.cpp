@@ -7,6 +7,7 @@
 
 #include "harness/record/check.hpp"
 #include "harness/record/export.hpp"
+#include "harness/record/figures_json.hpp"
 #include "harness/record/prune.hpp"
 #include "harness/record/reader.hpp"
 #include "harness/record/recorder.hpp"
@@ -74,7 +75,7 @@ TEST_F(UpkeepTest, AGoodDatabaseHasNoFindings) {
     EXPECT_TRUE(check->ok());
     EXPECT_THAT(check->findings, IsEmpty());
     EXPECT_EQ(check->runs, 1);
-    EXPECT_EQ(check->schema_version, 3);
+    EXPECT_EQ(check->schema_version, 4);
     EXPECT_GT(check->file_bytes, 0);
 }
 
@@ -191,6 +192,45 @@ TEST_F(UpkeepTest, DeletesARunWithAllThatIsItsAndNothingElse) {
     EXPECT_EQ(RunReader::open_readonly(path_)->load_run("keep")->run, kept.run);
 }
 
+TEST_F(UpkeepTest, ASuiteKeepsTheOutcomesOfRunsThatArePruned) {
+    RunData passed = fixture_run();
+    passed.verdicts = {{0, "run", "", "pass", "all 5 checks passed", {}, {}, {}}};
+    const auto good = store_run(recorder_, passed);
+    const std::int64_t failed = add("failed", "s", 2, "fail");
+    const std::int64_t dead = add("dead", "s", 3, "");
+    ASSERT_TRUE(good.has_value());
+    SuiteRow suite;
+    suite.suite_id = "nightly-1";
+    std::vector<SuiteItemRow> items;
+    for (const std::int64_t run : {*good, failed, dead}) {
+        const auto place = static_cast<std::int32_t>(items.size());
+        items.push_back({.item = place, .name = std::to_string(place), .state = "done", .run = run, .attempts = 1});
+    }
+    ASSERT_TRUE(recorder_.begin_suite(suite, items).has_value());
+    const auto reader = RunReader::open_readonly(path_);
+    const SuiteData before = *reader->load_suite("latest");
+    const RunData whole = *reader->load_run(fixture_run().run.run_id);
+    EXPECT_EQ(before.verdicts, (std::vector<std::string>{"pass", "fail", ""}));
+    PrunePlan plan;
+    plan.runs = {{*good, whole.run.run_id, "pass"}, {failed, "failed", "fail"}, {dead, "dead", ""}};
+    ASSERT_TRUE(prune(path_, plan, false, [](const PrunedRun&) {}).has_value());
+
+    const SuiteData after = *reader->load_suite("latest");
+    EXPECT_EQ(after.verdicts, before.verdicts);
+    EXPECT_EQ(after.reasons, before.reasons);
+    EXPECT_THAT(after.run_ids, ElementsAre("", "", ""));
+    const PrunedOutcome& kept = after.items[0].pruned;
+    EXPECT_EQ(kept.run_id, whole.run.run_id);
+    EXPECT_EQ(kept.started_realtime_ns, whole.run.started_realtime_ns);
+    EXPECT_EQ(kept.finished_realtime_ns, whole.run.finished_realtime_ns);
+    EXPECT_EQ(kept.figures_json, figures_json(phase_statistics(whole)));
+    EXPECT_EQ(figures_json(parse_figures(kept.figures_json)), kept.figures_json) << "every digit";
+    EXPECT_THAT(parse_figures("[{\"phase\":7,\"wrong\":\"x\"},3]"), ::testing::SizeIs(1));
+    EXPECT_THAT(parse_figures("no json"), IsEmpty());
+    EXPECT_EQ(sql(path_, "SELECT passed FROM v_suites; SELECT verdict, pruned_run_id FROM v_suite_items"),
+              "1\npass|" + whole.run.run_id + "\nfail|failed\n|dead\n");
+}
+
 TEST_F(UpkeepTest, ExportsCsvThatKeepsEveryCharacter) {
     add("a", "half, \"rate\"", 1, "pass");
     const ExportOptions options{.tables = {"v_verdicts", "runs"}, .folder = folder_ / "out"};
@@ -203,6 +243,30 @@ TEST_F(UpkeepTest, ExportsCsvThatKeepsEveryCharacter) {
     const std::string runs = content(folder_ / "out/runs.csv");
     EXPECT_THAT(runs, HasSubstr("\r\n1,a,\"half, \"\"rate\"\"\",\"version: 1\nname: half-rate-nic\n\","));
     EXPECT_THAT(runs, HasSubstr(",18446744073709551615,lab,"));
+}
+
+TEST_F(UpkeepTest, NoTextOfACsvIsAFormula) {
+    const std::int64_t run = add("a", "s", 1, "pass");
+    std::int64_t at = -5;
+    for (const std::string text : {"=1+1", "+1", "-2.5e3", "-2-3", "@SUM(1)", "\tx", "\r=1", "-inf", "a=1", "-"}) {
+        ASSERT_TRUE(recorder_.add_event({run, at++, "info", "-s", "k", text, "{}"}));
+    }
+    const ExportOptions options{.tables = {"v_events"}, .folder = folder_ / "out"};
+    ASSERT_TRUE(export_tables(path_, options).has_value());
+    EXPECT_EQ(content(folder_ / "out/v_events.csv"), "run_id,at,level,source,kind,text\r\n"
+                                                     "a,-5,info,'-s,k,'=1+1\r\n"
+                                                     "a,-4,info,'-s,k,+1\r\n"
+                                                     "a,-3,info,'-s,k,-2.5e3\r\n"
+                                                     "a,-2,info,'-s,k,'-2-3\r\n"
+                                                     "a,-1,info,'-s,k,'@SUM(1)\r\n"
+                                                     "a,0,info,'-s,k,'\tx\r\n"
+                                                     "a,1,info,'-s,k,\"'\r=1\"\r\n"
+                                                     "a,2,info,'-s,k,'-inf\r\n"
+                                                     "a,3,info,'-s,k,a=1\r\n"
+                                                     "a,4,info,'-s,k,'-\r\n");
+    const ExportOptions lines{.format = ExportFormat::kJsonLines, .tables = {"v_events"}, .folder = folder_ / "out"};
+    ASSERT_TRUE(export_tables(path_, lines).has_value());
+    EXPECT_THAT(content(folder_ / "out/v_events.jsonl"), HasSubstr("\"text\":\"=1+1\""));
 }
 
 TEST_F(UpkeepTest, ExportsOneRunAsJsonLines) {

@@ -112,6 +112,46 @@ TEST(Compare, OneRunOnEachSideTellsNoChance) {
     EXPECT_EQ(json.at("a").at("run_id"), good_run().run.run_id);
 }
 
+TEST(Compare, SaysWhatItComparesAndWhichRunsAreInBothSets) {
+    const std::vector<RunData> a = several(3, 1);
+    const std::vector<RunData> b{a[2]};
+    const std::string text = compare_table(a, b, analyse::compare_sets(a, b), {"the baseline gold\x1b", "latest"});
+    EXPECT_THAT(text, ::testing::StartsWith("time of A, the baseline gold? (3 runs), and B, latest (1 run)\nA: run-0"));
+    EXPECT_THAT(text, HasSubstr("IN BOTH SETS, which makes them look more alike than they are: run-2\n"));
+    EXPECT_EQ(json_of(a, b).at("shared_runs"), nlohmann::json({"run-2"}));
+    EXPECT_THAT(table_of(a, {half_speed()}), Not(HasSubstr("IN BOTH")));
+}
+
+TEST(Compare, GoesScenarioByScenario) {
+    std::vector<RunData> a = several(4, 1);
+    a[1].run.plan_hash = a[2].run.plan_hash = "second";
+    a[3].run.scenario_name = "only\nhere";
+    a[3].run.plan_hash = "third";
+    std::vector<RunData> b{half_speed(), half_speed()};
+    b[1].run.plan_hash = "second";
+    const analyse::Matching matching = analyse::match(a, b);
+    std::vector<analyse::RunSets> pairs;
+    for (const analyse::MatchedRuns& runs : matching.scenarios) {
+        pairs.push_back({runs.a, runs.b});
+    }
+    const std::vector<analyse::SetComparison> compared = analyse::compare_all(pairs, {});
+    const std::string text = compare_scenarios_table(matching, compared, {"the baseline gold", "nightly"});
+    EXPECT_THAT(text, ::testing::StartsWith("[1 of 2] half-rate-nic " + a[0].run.plan_hash.substr(0, 12) + " on "));
+    EXPECT_THAT(text, HasSubstr("\ntime of A, the baseline gold (1 run), and B, nightly (1 run)\nA: run-0"));
+    EXPECT_THAT(text, HasSubstr("\n\n[2 of 2] half-rate-nic second on "));
+    EXPECT_THAT(text, HasSubstr("\ntime of A, the baseline gold (2 runs), and B, nightly (1 run)\nA: run-1"));
+    EXPECT_THAT(text, HasSubstr("\nonly A has only?here "));
+    const auto json = nlohmann::json::parse(compare_scenarios_json(matching, compared, "gold"));
+    EXPECT_EQ(json.at("schema"), "railbreak-compare-scenarios");
+    EXPECT_EQ(json.at("baseline"), "gold");
+    ASSERT_EQ(json.at("scenarios").size(), 2U);
+    const nlohmann::json alone = json_of({a[1], a[2]}, {b[1]});
+    for (const char* key : {"schema", "a", "b", "measure", "not_comparable", "shared_runs"}) {
+        EXPECT_EQ(json.at("scenarios").at(1).at(key), alone.at(key)) << "as by itself";
+    }
+    EXPECT_EQ(json.at("only_a").size(), 1U);
+}
+
 TEST(Compare, HostileNamesAreShownAsText) {
     RunData evil = good_run();
     evil.run.run_id = "\x1b[2J";

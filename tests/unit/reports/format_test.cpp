@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
+#include "harness/analyse/verdict.hpp"
 #include "reports/escape.hpp"
 #include "reports/format.hpp"
 #include "reports/markdown.hpp"
@@ -377,16 +378,23 @@ TEST(SuperbenchReport, HasALineForEachHost) {
               5)
         << "a fault that is not restored";
     EXPECT_EQ(nlohmann::json::parse(report_of(unfinished_run(), "superbench")).at("allreduce-perf/return_code"), 4);
-    record::RunData invalid = good_run(); // beats its bound, and nothing failed: as inconclusive as for the run itself
-    invalid.verdicts.front().verdict = "invalid";
-    EXPECT_EQ(nlohmann::json::parse(lines_of(report_of(invalid, "superbench"))[0]).at("allreduce-perf/return_code"), 2);
+    record::RunData data = good_run();
+    for (const auto& [verdict, code] : std::map<std::string, int>{
+             {"pass", 0}, {"fail", 1}, {"inconclusive", 2}, {"invalid", 2}, {"refused", 3}, {"aborted", 4}}) {
+        data.verdicts = {{0, "run", "", verdict, "why", {}, {}, {}}};
+        EXPECT_EQ(nlohmann::json::parse(lines_of(report_of(data, "superbench"))[0]).at("allreduce-perf/return_code"),
+                  code);
+        EXPECT_EQ(static_cast<int>(analyse::exit_code_of(data.verdicts)), code) << "what railbreak run ends with";
+    }
 }
 
 TEST(MarkdownReport, BeginsWithTheVerdictAndKeepsItsTablesWhole) {
     EXPECT_TRUE(report_of(good_run(), "markdown")
                     .starts_with("## railbreak: half-rate-nic: pass\n\n**all 5 checks passed**\n"));
-    EXPECT_TRUE(report_of(unfinished_run(), "markdown")
-                    .starts_with("## railbreak: half-rate-nic: unfinished\n\n**the run did not finish**\n"));
+    EXPECT_TRUE(
+        report_of(unfinished_run(), "markdown")
+            .starts_with(
+                "## railbreak: half-rate-nic: unfinished\n\n**the run has not ended; nothing is recorded of it**\n"));
     for (const auto& [name, data] : runs()) {
         std::ptrdiff_t columns = 0;
         for (std::string line : lines_of(report_of(data, "markdown"))) {

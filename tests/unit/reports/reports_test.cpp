@@ -8,10 +8,12 @@
 
 #include "harness/analyse/analyse.hpp"
 #include "reports/facts.hpp"
+#include "reports/format.hpp"
 #include "reports/html/figures.hpp"
 #include "reports/html/run_page.hpp"
 #include "reports/html/view.hpp"
 #include "reports/json.hpp"
+#include "reports/section.hpp"
 #include "reports/table.hpp"
 #include "reports/text.hpp"
 #include "scenarios/load.hpp"
@@ -62,7 +64,26 @@ TEST(RunTable, OfAnUnfinishedRun) {
     const std::string text = run_table(unfinished_run());
     expect_plain(text);
     expect_golden("unfinished.txt", text);
-    EXPECT_EQ(last_line(text), "VERDICT none: the run did not finish");
+    EXPECT_EQ(last_line(text), "VERDICT none: the run has not ended; nothing is recorded of it");
+    record::RunData data = good_run(); // as it is while it runs, or when its controller died
+    data.run.finished_realtime_ns = 0;
+    data.verdicts.clear();
+    data.events.clear();
+    data.iterations.resize(2);
+    const std::string last =
+        "the run has not ended; what it recorded last, 2.000 s after its beginning: iteration 2 of "
+        "ring warmup";
+    for (std::int32_t i = 0; i < 2; ++i) {
+        data.iterations[static_cast<std::size_t>(i)] = {
+            .algorithm = "ring", .phase = "warmup", .iteration = i + 1, .started_at = (2 * i + 1) * 1'000'000'000LL};
+    }
+    for (const Format& format : formats()) {
+        if (format.name == "text" || format.name == "json" || format.name == "html" || format.name == "junit" ||
+            format.name == "markdown") {
+            EXPECT_THAT(*format.write(data), ::testing::HasSubstr(last)) << format.name;
+        }
+    }
+    EXPECT_THAT(*section_text(data, "verdict"), ::testing::HasSubstr(last));
 }
 
 TEST(RunTable, ColoursOnlyWhenAsked) {

@@ -6,9 +6,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
 #include "harness/analyse/suite.hpp"
+#include "harness/record/figures_json.hpp"
+#include "reports/escape.hpp"
 #include "reports/format.hpp"
 #include "reports/html/suite_page.hpp"
 #include "reports/junit.hpp"
@@ -99,6 +102,100 @@ TEST(SuiteReport, PageHasTheVerdictOfTheSuite) {
         EXPECT_THAT(page, HasSubstr(fmt::format("<p class=\"reason\">{}", suite.items[word == "pass" ? 1 : 0].name)));
     }
     EXPECT_THAT(suite_html(mixed_suite(), {}), HasSubstr("1 interrupted, 1 skipped, 1 unknown, 1 waiting, 1 pass."));
+}
+
+TEST(SuiteReport, AnItemWhoseRunWasPrunedKeepsItsVerdictAndFiguresInEveryFormat) {
+    record::SuiteData suite = mixed_suite();
+    std::vector<record::RunData> runs = runs_of_mixed_suite();
+    const auto report = [&](std::string_view name) { return (*find_format(name))->write_suite(suite, runs); };
+    const std::string all_there = report("openmetrics");
+    record::PrunedOutcome& pruned = suite.items[0].pruned;
+    pruned = {.run_id = suite.run_ids[0],
+              .verdict = "pass",
+              .reason = suite.reasons[0],
+              .started_realtime_ns = runs[0].run.started_realtime_ns,
+              .finished_realtime_ns = runs[0].run.finished_realtime_ns,
+              .figures_json = record::figures_json(record::phase_statistics(runs[0]))};
+    suite.items[0].run = 0;
+    suite.items[0].scenario_name = runs[0].run.scenario_name;
+    suite.run_ids[0].clear();
+    runs.erase(runs.begin());
+
+    EXPECT_THAT(report("text"), ::testing::ContainsRegex("half\\[host=0\\] +pass +1 +deleted"));
+    EXPECT_THAT(report("json"), HasSubstr("\"pruned_run_id\": \"" + pruned.run_id + "\""));
+    EXPECT_THAT(report("markdown"),
+                HasSubstr("| pass | half\\[host=0\\] | ring 1.558, optcc 1.078, optcc-shared 1.051 | deleted |"));
+    EXPECT_THAT(report("html"), HasSubstr(">deleted<"));
+    const std::string junit = report("junit");
+    pugi::xml_document document;
+    ASSERT_TRUE(document.load_string(junit.c_str()));
+    const pugi::xml_node item = document.child("testsuites").first_child();
+    EXPECT_STREQ(item.attribute("package").value(), "railbreak.nightly.half[host=0]");
+    EXPECT_STREQ(item.attribute("tests").value(), "1");
+    EXPECT_STREQ(item.attribute("errors").value(), "0");
+    EXPECT_STREQ(item.child("testcase").attribute("name").value(), "verdict");
+    EXPECT_FALSE(item.child("testcase").first_child()) << "it passed";
+
+    // Every gauge that is left is as it was.
+    std::istringstream lines(report("openmetrics"));
+    int of_item = 0;
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_THAT(all_there, HasSubstr(line + "\n"));
+        of_item += line.find("item=\"half[host=0]\"") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_GT(of_item, 40);
+    suite.verdicts[0] = pruned.verdict = "fail";
+    const std::string failed = report("junit");
+    ASSERT_TRUE(document.load_string(failed.c_str()));
+    EXPECT_STREQ(document.child("testsuites").first_child().child("testcase").first_child().name(), "failure");
+}
+
+TEST(SuiteReport, LabelsOfAMatrixAreTextInEveryFormat) {
+    const std::string label = "<b>a</b>\n| `x` [y](z)\r\x1b[31m ]]> & \"q\" 'r' \\ \xff\xe2\x80\xae =1+1";
+    record::SuiteData suite = mixed_suite();
+    for (const std::size_t item : {std::size_t{0}, std::size_t{3}}) { // with a run, and without one
+        suite.items[item].name = "half[what=" + label + "]#" + std::to_string(item);
+        suite.items[item].params_json =
+            nlohmann::json({{"what", label}}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+        suite.items[item].scenario_name = label;
+    }
+    suite.suite.name = label;
+    const std::vector<record::RunData> runs = runs_of_mixed_suite();
+    const auto report = [&](std::string_view name) { return (*find_format(name))->write_suite(suite, runs); };
+
+    for (const char letter : report("text")) {
+        EXPECT_TRUE(letter == '\n' || (letter >= ' ' && letter <= '~'));
+    }
+    for (const std::string_view format : {"markdown", "html", "openmetrics", "junit"}) {
+        const std::string text = report(format);
+        EXPECT_EQ(text.find("<b>a"), format == "openmetrics" ? text.find("<b>a</b>\\n") : std::string::npos) << format;
+        EXPECT_EQ(text.find('\x1b'), std::string::npos) << format;
+        EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos) << format << ": turns the writing round";
+        EXPECT_EQ(legible(text), text) << format;
+    }
+    EXPECT_EQ(nlohmann::json::parse(report("json")).at("items").at(0).at("params").at("what").get<std::string>(),
+              nlohmann::json::parse(suite.items[0].params_json).at("what").get<std::string>());
+
+    std::istringstream markdown(report("markdown"));
+    for (std::string line; std::getline(markdown, line);) {
+        if (line.starts_with("| ")) {
+            std::size_t bars = 0;
+            for (std::size_t i = 0; i < line.size(); ++i) {
+                bars += line[i] == '|' && line[i - 1] != '\\' ? 1 : 0;
+            }
+            EXPECT_EQ(bars, 5U) << line;
+        }
+    }
+    pugi::xml_document document;
+    const std::string junit = report("junit");
+    ASSERT_TRUE(document.load_string(junit.c_str()));
+    for (const pugi::xml_node node : document.child("testsuites").children("testsuite")) {
+        EXPECT_EQ(std::string_view(node.attribute("package").value()).find_first_of("\r\x1b"), std::string::npos);
+    }
+    std::istringstream metrics(report("openmetrics"));
+    for (std::string line; std::getline(metrics, line);) {
+        EXPECT_TRUE(line.starts_with("railbreak_") || line.starts_with("# ")) << line;
+    }
 }
 
 TEST(SuiteReport, TellsTheWorstOfTheItems) {

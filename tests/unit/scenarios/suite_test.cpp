@@ -212,6 +212,29 @@ scenarios:
                 ElementsAre("mine[fraction=1/2,bytes=2MiB]#2", "mine[fraction=3/4,bytes=2MiB]#2"));
 }
 
+TEST(Suite, EveryItemCanBeChosenAlone) {
+    const std::string entries = R"(
+order: shuffled
+scenarios:
+  - file: ../smoke.yaml
+    repeats: 2
+    matrix:
+      what:
+        "*": {fraction: 1/2}
+        "[a-z]?": {fraction: 1/4}
+        "b\\n'\"</b> \\\\": {fraction: 3/4}
+      seed: [1, 2]
+)";
+    const SuitePlan plan = plan_of(entries);
+    ASSERT_EQ(plan.items.size(), 12U);
+    for (const SuiteItem& item : plan.items) {
+        const SuitePlan alone = plan_of(entries, {.only = pattern_of(item.name)});
+        EXPECT_THAT(names_of(alone), ElementsAre(item.name));
+        EXPECT_EQ(alone.items.front().plan_hash, item.plan_hash);
+        EXPECT_EQ(alone.items.front().seed, item.seed);
+    }
+}
+
 TEST(Suite, ShufflesByTheSeedAlone) {
     const std::string entries = "order: shuffled\nseed: 3\nscenarios:\n  - file: parts/storm.yaml\n"
                                 "    matrix: {seed: {from: 1, to: 20}}\n";
