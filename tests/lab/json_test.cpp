@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/record/recorder.hpp"
 #include "tests/lab/simulated_home.hpp"
 
 namespace railbreak::tests {
@@ -193,6 +194,28 @@ TEST_F(EveryCommand, ComparesABaselineScenarioByScenario) {
     const Finished nothing = run({"compare", "--baseline", "gold", "latest"});
     EXPECT_EQ(nothing.status.code, 64);
     EXPECT_THAT(nothing.err, HasSubstr("the baseline gold has no scenario of these runs"));
+}
+
+TEST_F(EveryCommand, GateKnowsWhatBecameOfAnItemWhoseRunWasPruned) {
+    ASSERT_EQ(run({"baseline", "set", "gold", "latest"}).status.code, 0);
+    const fs::path database = path("runs.db");
+    const record::RunRow lost{.run_id = "20200101T000000Z-lost-1", .scenario_name = "lost", .backend = "lab"};
+    {
+        auto recorder = record::Recorder::open(database);
+        ASSERT_TRUE(recorder);
+        const auto id = recorder->begin_run(lost);
+        ASSERT_TRUE(id && recorder->finish_run(*id, 1, {{0, "run", "", "fail", "h3 was late", {}, {}, {}}}));
+        record::SuiteRow suite;
+        suite.suite_id = "20200101T000000Z-nightly-1";
+        ASSERT_TRUE(recorder->begin_suite(suite, {{.name = "lost[host=3]", .state = "done", .run = *id}}));
+    }
+    const Finished pruned = run({"db", "prune", "--older-than", "1d"});
+    EXPECT_THAT(pruned.out, HasSubstr("deleted " + lost.run_id + " (fail)")) << pruned.err;
+    const Finished gate = run({"gate", "20200101T000000Z-nightly-1", "--baseline", "gold"});
+    EXPECT_EQ(gate.status.code, 1) << gate.err;
+    EXPECT_THAT(gate.out, HasSubstr("lost[host=3]: its run was deleted, and its times with it; fail: h3 was late"));
+    const Finished report = run({"report", "20200101T000000Z-nightly-1"});
+    EXPECT_THAT(report.out, HasSubstr("VERDICT fail: lost[host=3]: h3 was late"));
 }
 
 TEST_F(EveryCommand, IsDescribedWithAllThatItTakes) {
