@@ -48,11 +48,16 @@ void add_users(const std::string& parent, std::string_view prefix, const std::st
             name.size() == prefix.size()) {
             continue;
         }
-        auto outer = sound_folder(entry->path().string());
-        auto inner = sound_folder(entry->path().string() + below);
+        const std::string path = entry->path().string() + below;
+        const auto outer = sound_folder(entry->path().string());
+        const auto state = sound_folder(state_folder_of(path));
+        auto journals = sound_folder(path);
+        if (!journals && errno == ENOENT && state) {
+            journals = JournalFolder{path, state->owner, state->group}; // whoever died before the first journal
+        }
         // In /tmp anybody may make a folder with another user's number.
-        if (outer && inner && outer->owner == user && inner->owner == user) {
-            found.push_back(std::move(*inner));
+        if (outer && state && journals && outer->owner == user && state->owner == user && journals->owner == user) {
+            found.push_back(std::move(*journals));
         }
     }
 }

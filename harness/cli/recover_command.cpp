@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "base/clock.hpp"
 #include "harness/cli/commands.hpp"
@@ -96,24 +97,28 @@ int tell_incomplete() {
 
 /// Labs of runs that were killed together with the lab's keeper.
 struct OrphanedLabs {
-    std::vector<lab::LabDownOutcome> outcomes;
+    /// One that was taken down, or could not be.
+    struct Outcome {
+        std::string lab;
+        std::string error; ///< empty: taken down
+    };
+    std::vector<Outcome> outcomes;
 
     [[nodiscard]] bool complete() const {
-        return std::ranges::all_of(outcomes, [](const auto& each) { return each.result.has_value(); });
+        return std::ranges::all_of(outcomes, [](const Outcome& each) { return each.error.empty(); });
     }
     [[nodiscard]] json to_json() const {
         json list = json::array();
-        for (const lab::LabDownOutcome& each : outcomes) {
-            list.push_back({{"lab", each.name}, {"error", each.result ? "" : each.result.error().to_line()}});
+        for (const Outcome& each : outcomes) {
+            list.push_back({{"lab", each.lab}, {"error", each.error}});
         }
         return list;
     }
     /// Gives whether there was anything to tell.
     bool print() const {
-        for (const lab::LabDownOutcome& each : outcomes) {
-            print_result(fmt::format("lab {}: {}\n", each.name,
-                                     each.result ? "nobody looked after it any more, taken down"
-                                                 : each.result.error().to_line()));
+        for (const Outcome& each : outcomes) {
+            print_result(fmt::format("lab {}: {}\n", each.lab,
+                                     each.error.empty() ? "nobody looked after it any more, taken down" : each.error));
         }
         return !outcomes.empty();
     }
@@ -121,9 +126,40 @@ struct OrphanedLabs {
 
 /// First of all, because whoever is left in such a lab undoes its faults when it is told to end. Who cannot have labs
 /// has left none.
-OrphanedLabs clear_labs() {
-    Result<std::vector<lab::LabDownOutcome>> outcomes = lab::lab_clear_orphans(Deadline::after(kLabPatience));
-    return {outcomes ? std::move(*outcomes) : std::vector<lab::LabDownOutcome>()};
+OrphanedLabs clear_labs(const std::string& state_folder = "") {
+    const auto outcomes = lab::lab_clear_orphans(Deadline::after(kLabPatience), state_folder);
+    OrphanedLabs labs;
+    for (const lab::LabDownOutcome& each : outcomes ? *outcomes : std::vector<lab::LabDownOutcome>()) {
+        labs.outcomes.push_back({each.name, each.result ? "" : each.result.error().to_line()});
+    }
+    return labs;
+}
+
+/// The same for another user, in that user's name.
+void add_labs_of(const injectors::JournalFolder& folder, OrphanedLabs& labs) {
+    const std::string state_folder = injectors::state_folder_of(folder.path);
+    const auto body = [&](const injectors::Progress&) { return clear_labs(state_folder).to_json().dump(); };
+    const Result<std::string> answer = injectors::run_as_owner(folder, body, kLabPatience + kLabPatience / 2);
+    const json list = answer ? json::parse(*answer, nullptr, false) : json();
+    if (!list.is_array()) {
+        const std::string why = answer ? std::string("no answer") : answer.error().to_line();
+        labs.outcomes.push_back({fmt::format("of the user {}", folder.owner), why});
+        return;
+    }
+    for (const json& each : list) {
+        labs.outcomes.push_back({each.value("lab", ""), each.value("error", "")});
+    }
+}
+
+OrphanedLabs clear_all_labs(injectors::HostOps& ops) {
+    OrphanedLabs labs = clear_labs();
+    const auto folders = injectors::known_journal_folders(ops);
+    for (const injectors::JournalFolder& folder : folders ? *folders : std::vector<injectors::JournalFolder>()) {
+        if (folder.owner != ::geteuid()) {
+            add_labs_of(folder, labs);
+        }
+    }
+    return labs;
 }
 
 int recover_own(const CommonOptions& common, injectors::HostOps& ops) {
@@ -153,7 +189,7 @@ int recover_own(const CommonOptions& common, injectors::HostOps& ops) {
 }
 
 int recover_everything(const CommonOptions& common, injectors::HostOps& ops) {
-    const OrphanedLabs labs = clear_labs();
+    const OrphanedLabs labs = clear_all_labs(ops);
     const Result<injectors::RecoverAllReport> report = injectors::recover_all(ops);
     if (!report) {
         return tell(common, report.error());

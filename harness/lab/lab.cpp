@@ -75,7 +75,7 @@ bool is_abandoned(const LabRecord& record, const std::string& boot, std::span<co
     if (has_keeper || is_alive(record.owner)) {
         return false;
     }
-    return record.keeper.pid == 0 || processes_inside(record.namespaces, NamespaceProof::kCookie).empty();
+    return record.keeper.pid == 0 || processes_inside(record.namespaces, NamespaceProof::kDoubt).empty();
 }
 
 /// Removes records with nothing behind them: of builders that were killed, of labs whose keeper was killed too, and of
@@ -183,6 +183,20 @@ LabSummary summarise(const LabRecord& record) {
     return summary;
 }
 
+/// kTeardown when somebody is left of whom it cannot be told: such processes are not ended, and not forgotten.
+Result<void> check_nobody_inside(const LabRecord& record) {
+    const auto left = processes_inside(record.namespaces, NamespaceProof::kDoubt);
+    if (left.empty()) {
+        return {};
+    }
+    return fail(Error(ErrorKind::kTeardown,
+                      fmt::format("process {} is in a network namespace that this user may not enter, and that may be "
+                                  "one of the lab {}",
+                                  left.front().pid, record.spec.name))
+                    .with("pid", std::to_string(left.front().pid))
+                    .advise("end it, or run the command as root"));
+}
+
 /// Ends a lab whose record and keeper are known.
 Result<void> take_down(const LabRecord& record, const Deadline& deadline) {
     if (record.boot_id != read_boot_id()) {
@@ -205,7 +219,10 @@ Result<void> take_down(const LabRecord& record, const Deadline& deadline) {
         return fail(std::move(obeyed.error()));
     }
     // The keeper has done this already, unless it was killed.
-    auto emptied = end_processes_inside(record.namespaces, NamespaceProof::kCookie, deadline.left() / 4, deadline);
+    auto emptied =
+        end_processes_inside(record.namespaces, NamespaceProof::kCookie, deadline.left() / 4, deadline).and_then([&] {
+            return check_nobody_inside(record);
+        });
     if (!emptied || !fabric_switch) {
         return emptied;
     }
@@ -431,11 +448,12 @@ Result<std::vector<LabDownOutcome>> lab_down_all(Deadline deadline) {
     return outcomes;
 }
 
-Result<std::vector<LabDownOutcome>> lab_clear_orphans(Deadline deadline) {
-    auto folder = StateFolder::open();
+Result<std::vector<LabDownOutcome>> lab_clear_orphans(Deadline deadline, const std::string& state_folder) {
+    auto folder = state_folder.empty() ? StateFolder::open() : StateFolder::open(state_folder);
     if (!folder) {
         return fail(std::move(folder.error()));
     }
+    folder->remove_abandoned_drafts();
     std::vector<LabDownOutcome> outcomes;
     for (const auto& [record, has_record] : find_labs(*folder)) {
         if (!record.kept && !is_up(record) && !is_alive(record.owner)) {

@@ -116,7 +116,9 @@ struct LabDownOutcome {
 /// lab_down() for every lab of this user that has a record or a keeper.
 [[nodiscard]] Result<std::vector<LabDownOutcome>> lab_down_all(Deadline deadline);
 /// lab_down() for every lab of this user that was to end with its owner and whose owner and keeper are both dead.
-[[nodiscard]] Result<std::vector<LabDownOutcome>> lab_clear_orphans(Deadline deadline);
+/// `state_folder`: where their records are; empty: in the folder of this process's environment.
+[[nodiscard]] Result<std::vector<LabDownOutcome>> lab_clear_orphans(Deadline deadline,
+                                                                    const std::string& state_folder = "");
 /// Every lab of this user, by record and by keeper, ordered by name. Records with nothing behind them, which killed
 /// processes or an earlier boot have left, are removed here and by every Lab::up() and lab_up_kept().
 [[nodiscard]] Result<std::vector<LabSummary>> lab_list();

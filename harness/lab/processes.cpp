@@ -17,8 +17,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <linux/nsfs.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -81,7 +83,9 @@ bool is_inside(pid_t pid, std::span<const NamespaceId> namespaces, NamespaceProo
         return true;
     }
     const UniqueFd netns(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    return netns.valid() && match->cookie != 0 && cookie_of(netns.get()) == match->cookie;
+    const std::uint64_t cookie = netns.valid() ? cookie_of(netns.get()) : 0;
+    const bool unknown = cookie == 0 || match->cookie == 0;
+    return unknown ? proof == NamespaceProof::kDoubt : cookie == match->cookie;
 }
 
 } // namespace

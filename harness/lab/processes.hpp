@@ -47,6 +47,7 @@ struct NamespaceId {
 enum class NamespaceProof : std::uint8_t {
     kInode,  ///< enough while the caller holds the namespaces
     kCookie, ///< otherwise
+    kDoubt,  ///< where the cookie of a namespace of that number may not be read, it may be that one: counts as inside
 };
 /// Every process, but this one, whose main thread is in one of the namespaces.
 [[nodiscard]] std::vector<ProcessId> processes_inside(std::span<const NamespaceId> namespaces, NamespaceProof proof);

@@ -161,9 +161,8 @@ tl::unexpected<Error> unusable_folder(std::string_view what, const std::string& 
 
 } // namespace
 
-Result<StateFolder> StateFolder::open() {
-    const auto path = state_folder();
-    if (path.front() != '/') {
+Result<StateFolder> StateFolder::open(const std::string& path) {
+    if (path.empty() || path.front() != '/') {
         return fail(Error(ErrorKind::kInput, fmt::format("the state folder \"{}\" is no absolute path", path))
                         .advise("set RAILBREAK_STATE_DIR to a path that starts with a slash"));
     }

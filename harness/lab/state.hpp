@@ -40,7 +40,8 @@ class StateFolder {
 public:
     /// Opens the folder, making it (mode 0700) when missing. kInput when $RAILBREAK_STATE_DIR names none that can be
     /// made and opened; kRefused when it belongs to another user or others may write to it.
-    [[nodiscard]] static Result<StateFolder> open();
+    [[nodiscard]] static Result<StateFolder> open() { return open(state_folder()); }
+    [[nodiscard]] static Result<StateFolder> open(const std::string& path);
     /// Takes the folder's lock until the StateFolder's end; kRefused at the deadline.
     [[nodiscard]] Result<void> lock(const Deadline& deadline);
     void unlock();

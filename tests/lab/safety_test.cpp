@@ -266,11 +266,15 @@ for journal in "$state"/journal/*; do
 done
 /run/rb-guard 600 &
 until grep -q rb-guard "/proc/$!/comm"; do :; done
-ls $state/journal | tr '\n' ' '
+ls $state $state/journal | tr '\n' ' '
 echo
+other=/run/user/4343/railbreak # of a user who was killed before the first journal
+mkdir -p $other
+cp $state/*.lab.json $other
+chown -R 4343:4343 /run/user/4343
 unset XDG_RUNTIME_DIR
 /run/program recover --all --json >/tmp/report
-ls $state/journal | tr '\n' ' '
+ls $state $state/journal $other | grep -vx -e journal -e lock -e '.*:' -e '' | tr '\n' ' '
 echo
 cat /tmp/report
 )";
@@ -298,8 +302,8 @@ TEST_F(Safety, RootRecoversWhatAnotherUserHasLeft) {
     std::string after;
     std::getline(lines, before);
     std::getline(lines, after);
-    EXPECT_THAT(before, HasSubstr(".journal"));
-    EXPECT_EQ(after, "");
+    EXPECT_THAT(before, AllOf(HasSubstr(".journal"), HasSubstr(".lab.json"), HasSubstr(".lock")));
+    EXPECT_EQ(after, ""); // neither journals, nor locks, nor records of labs
     const nlohmann::json report = nlohmann::json::parse(lines, nullptr, false);
     ASSERT_TRUE(report.is_object()) << out;
     EXPECT_EQ(report.at("complete"), true);
