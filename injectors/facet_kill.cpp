@@ -7,12 +7,11 @@
 #include "injectors/facet_of.hpp"
 #include "injectors/facets.hpp"
 #include "injectors/netlink.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::injectors {
 
 namespace {
-
-constexpr auto kDeathBudget = std::chrono::seconds(5);
 
 /// Nothing can be given back, so nothing is kept.
 struct Former {};
@@ -47,7 +46,7 @@ protected:
         }
         const ProcessIdentity& process = context.target.process;
         const std::string path = fmt::format("/proc/{}/stat", process.pid);
-        const Deadline deadline = Deadline::after(kDeathBudget);
+        const Deadline deadline = Deadline::after(kProcessWait);
         for (;;) {
             const auto text = ops.read_file(path);
             const auto now = ops.process(process.pid);

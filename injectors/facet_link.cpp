@@ -12,13 +12,13 @@
 #include "injectors/netlink.hpp"
 #include "injectors/restore.hpp"
 #include "injectors/shared_routes.hpp"
+#include "injectors/time_limits.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
 
 namespace {
 
-constexpr auto kObserveBudget = std::chrono::seconds(5);
 constexpr std::uint32_t kSmallestMtu = 68; ///< of IPv4 (RFC 791); below it the kernel takes all addresses away
 
 /// kInput when the device cannot have that MTU, or has it already.
@@ -169,7 +169,7 @@ protected:
             values.emplace_back("mtu_bytes", std::to_string(found->front().mtu));
         }
         if (wanted.down) {
-            const auto stopped = wait_running(ops, device.ifindex, Deadline::after(kObserveBudget), false);
+            const auto stopped = wait_running(ops, device.ifindex, Deadline::after(kStopping), false);
             if (!stopped) {
                 return tl::unexpected(stopped.error());
             }

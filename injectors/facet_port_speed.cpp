@@ -12,6 +12,7 @@
 #include "injectors/facets.hpp"
 #include "injectors/link_state.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/time_limits.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
@@ -21,8 +22,6 @@ namespace {
 using hardware::LinkMode;
 using hardware::LinkModes;
 
-/// Training takes seconds.
-constexpr auto kTraining = std::chrono::seconds(10);
 constexpr std::uint32_t kMostModes = 1024; ///< more bits than the kernel has
 
 struct Former {

@@ -6,6 +6,7 @@
 #include "injectors/facets.hpp"
 #include "injectors/netlink.hpp"
 #include "injectors/process_group.hpp"
+#include "injectors/time_limits.hpp"
 #include "injectors/wire.hpp"
 
 #include <cerrno>
@@ -14,8 +15,6 @@
 namespace railbreak::injectors {
 
 namespace {
-
-constexpr auto kStopBudget = std::chrono::seconds(5); ///< a task in an uninterruptible sleep stops after it
 
 enum class Mechanism : std::uint8_t {
     kUnifiedFreezer, ///< cgroup.freeze of a cgroup of ours
@@ -73,7 +72,7 @@ Result<std::optional<std::pair<std::string, std::string>>> find_thread(HostOps& 
 
 /// Waits until no thread is (or every thread is) stopped.
 Result<bool> wait_threads(HostOps& ops, std::int32_t pid, bool stopped) {
-    const Deadline deadline = Deadline::after(kStopBudget);
+    const Deadline deadline = Deadline::after(kProcessWait);
     for (;;) {
         const auto other = find_thread(ops, pid, !stopped);
         if (!other) {
@@ -97,7 +96,7 @@ Result<bool> wait_frozen(HostOps& ops, const Former& former) {
         return tl::unexpected(folder.error());
     }
     const std::string path = fmt::format("{}/{}", *folder, freezer.witness);
-    const Deadline deadline = Deadline::after(kStopBudget);
+    const Deadline deadline = Deadline::after(kProcessWait);
     for (;;) {
         const auto text = ops.read_file(path);
         if (!text) {

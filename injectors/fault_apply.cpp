@@ -9,6 +9,7 @@
 #include "injectors/link_settings.hpp"
 #include "injectors/preflight.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::injectors {
 
@@ -275,6 +276,7 @@ Result<FaultEvidence> FaultKeeper::Impl::apply(const FaultRequest& request) {
     if (auto allowed = may_apply(request); !allowed) {
         return tl::unexpected(allowed.error());
     }
+    const LeaseHold hold(*this, kOwnWork + apply_wait(request.kind));
     auto held = std::make_unique<Held>();
     held->request = request;
     held->evidence.id = request.id;

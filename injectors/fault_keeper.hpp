@@ -69,7 +69,9 @@ public:
     /// Undoes all, newest first; goes on after a failure. The first failure is returned, with the fact "id".
     [[nodiscard]] Result<std::vector<FaultEvidence>> revert_all();
 
-    /// Moves the lease's end to now + lease, here and in the guard.
+    /// Moves the lease's end to now + lease, here and in the guard. While apply() or revert() is at work a lease that
+    /// would be shorter than that stands still: whoever calls cannot renew it then, and each has an end of its own
+    /// (time_limits.hpp).
     [[nodiscard]] Result<void> renew_lease();
     [[nodiscard]] Nanoseconds lease_left() const;
     /// Readable when the guard died or has undone everything: call check_guard(), and on failure revert_all() at once.

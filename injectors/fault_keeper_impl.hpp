@@ -54,6 +54,7 @@ public:
     [[nodiscard]] const Journal& journal() const { return journal_; }
 
 private:
+    class LeaseHold;
     Result<void> may_apply(const FaultRequest& request);
     Result<void> plan(Held& fault);
     Result<void> plan_facets(Held& fault);
@@ -65,6 +66,7 @@ private:
     Result<Notes> undo_partly(Held& fault, const WantedState& wanted);
     Result<void> observe(Held& fault, const WantedState& wanted);
     Result<void> extend_deadlines();
+    Result<void> end_lease_at(Nanoseconds end);
     Result<void> close_entry(Held& fault);
     Result<void> check_alone(const FaultTarget& target) const;
     Result<FaultEvidence> give_up(Held& fault, Error error);
@@ -86,6 +88,20 @@ private:
     std::vector<std::unique_ptr<Held>> faults_; ///< not restored, in order of application
     std::map<std::int32_t, FaultEvidence> done_;
     bool closed_ = false;
+};
+
+/// While it lives a lease that is shorter than what is to be done stands still.
+class FaultKeeper::Impl::LeaseHold {
+public:
+    LeaseHold(Impl& keeper, Nanoseconds longest);
+    ~LeaseHold();
+    LeaseHold(const LeaseHold&) = delete;
+    LeaseHold& operator=(const LeaseHold&) = delete;
+
+private:
+    Impl& keeper_;
+    Nanoseconds left_;
+    bool holds_;
 };
 
 } // namespace railbreak::injectors

@@ -9,8 +9,24 @@
 #include "injectors/facet.hpp"
 #include "injectors/fault_keeper_impl.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::injectors {
+
+FaultKeeper::Impl::LeaseHold::LeaseHold(Impl& keeper, Nanoseconds longest)
+    : keeper_(keeper), left_(keeper.lease_left()), holds_(left_ > Nanoseconds(0) && left_ < longest) {
+    if (holds_) {
+        // Whatever does not work out shows itself to the call.
+        (void)keeper_.end_lease_at(keeper_.ops_.boottime() + left_ + longest);
+    }
+}
+
+FaultKeeper::Impl::LeaseHold::~LeaseHold() {
+    if (holds_) {
+        keeper_.lease_end_ = keeper_.ops_.boottime() + left_;
+        (void)keeper_.guard_.renew(keeper_.lease_end_);
+    }
+}
 
 Result<void> FaultKeeper::Impl::close_entry(Held& fault) {
     if (auto marked = journal_.mark(JournalMark::kRestored, fault.request.id); !marked) {
@@ -124,6 +140,7 @@ Result<FaultEvidence> FaultKeeper::Impl::revert(std::int32_t id) {
         return fail(Error(ErrorKind::kInput, fmt::format("there is no fault with the id {}", id))
                         .with("id", std::to_string(id)));
     }
+    const LeaseHold hold(*this, kOwnWork + undo_wait(fault->request.kind));
     auto done = step(*fault, FaultEvent::kRevert).and_then([&] { return undo(*fault); });
     if (!done) {
         fault->evidence.error = done.error().message();
@@ -171,7 +188,10 @@ Result<void> FaultKeeper::Impl::renew_lease() {
     if (auto alive = guard_.check(); !alive) {
         return alive;
     }
-    const Nanoseconds end = ops_.boottime() + options_.lease;
+    return end_lease_at(ops_.boottime() + options_.lease);
+}
+
+Result<void> FaultKeeper::Impl::end_lease_at(Nanoseconds end) {
     if (auto sent = guard_.renew(end); !sent) {
         return sent;
     }

@@ -10,6 +10,7 @@
 
 #include "injectors/netlink.hpp"
 #include "injectors/shaping.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::injectors {
 
@@ -18,7 +19,6 @@ namespace {
 constexpr std::string_view kNamePrefix = "railbreak-";
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kNameLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-";
-constexpr auto kDissolveBudget = std::chrono::seconds(5);
 constexpr auto kBetweenTries = std::chrono::milliseconds(5);
 
 std::string_view take_word(std::string_view& text, char separator) {
@@ -447,7 +447,7 @@ Result<void> dissolve(HostOps& ops, const GroupPlace& place) {
     if (*used) {
         return {};
     }
-    const Deadline deadline = Deadline::after(kDissolveBudget);
+    const Deadline deadline = Deadline::after(kProcessWait);
     for (;;) {
         const auto empty = move_one_back(ops, place, *group, *former);
         if (!empty) {

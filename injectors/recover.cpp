@@ -14,6 +14,7 @@
 #include "injectors/journal.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/time_limits.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
@@ -26,9 +27,6 @@ bool has_fact(const Error& error, std::string_view name) {
 }
 
 using Notes = std::vector<std::string>;
-
-/// Longest that one fault takes to undo elsewhere.
-constexpr Nanoseconds kEntryBudget = std::chrono::seconds(60);
 
 /// What a child process says of an undo.
 enum class Outcome : std::uint8_t { kNotEntered, kFailed, kDone };
@@ -57,7 +55,7 @@ Result<Notes> restore_by_user_namespace(int netns_fd, const JournalEntry& entry,
         return restored ? encode(Outcome::kDone, "", *restored)
                         : encode(Outcome::kFailed, restored.error().to_line(), {});
     };
-    const auto answer = run_in_child(body, kEntryBudget);
+    const auto answer = run_in_child(body, 2 * kLongestUndo);
     if (!answer) {
         return tl::unexpected(answer.error());
     }

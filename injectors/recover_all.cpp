@@ -16,14 +16,16 @@
 #include "injectors/journal.hpp"
 #include "injectors/process_control.hpp"
 #include "injectors/real_host_ops.hpp"
+#include "injectors/time_limits.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
 
 namespace {
 
-constexpr auto kForeignBudget = std::chrono::seconds(60); ///< for each fault of another user
-constexpr auto kAgentBudget = std::chrono::seconds(5);    ///< then its guard does the same
+/// For each fault of another user, which that user's process may leave to one more process.
+constexpr Nanoseconds kForeignBudget = 3 * kLongestUndo;
+constexpr auto kAgentBudget = std::chrono::seconds(5); ///< then its guard does the same, beside it
 
 std::string encode_report(const RecoverReport& report) {
     Encoder out;
@@ -165,9 +167,13 @@ struct LivingGuards {
     std::vector<std::string> elsewhere;
 };
 
-LivingGuards find_guards(HostOps& ops, const NetnsIdentity& netns) {
+Result<LivingGuards> find_guards(HostOps& ops, const NetnsIdentity& netns) {
     LivingGuards guards;
-    for (const std::string& name : ops.list_folder("/proc").value_or(std::vector<std::string>())) {
+    const auto names = ops.list_folder("/proc");
+    if (!names) {
+        return tl::unexpected(names.error());
+    }
+    for (const std::string& name : *names) {
         const bool is_pid = name.find_first_not_of("0123456789") == std::string::npos;
         if (!is_pid || ops.read_file("/proc/" + name + "/comm").value_or("") != std::string(kGuardName) + "\n") {
             continue;
@@ -177,7 +183,8 @@ LivingGuards find_guards(HostOps& ops, const NetnsIdentity& netns) {
             continue; // it has ended, and only waits to be reaped
         }
         struct stat space {};
-        const bool here = stat(("/proc/" + name + "/ns/net").c_str(), &space) == 0 && space.st_ino == netns.inode;
+        // One that may not be looked at may be here.
+        const bool here = stat(("/proc/" + name + "/ns/net").c_str(), &space) != 0 || space.st_ino == netns.inode;
         (here ? guards.here : guards.elsewhere).push_back(name);
     }
     return guards;
@@ -208,7 +215,12 @@ Result<RecoverAllReport> recover_all(HostOps& ops) {
         const InUsersName rights(folder);
         (void)list_owners(state_folder_of(folder.path), true); // locks of the dead go
     }
-    const LivingGuards guards = find_guards(ops, *netns);
+    const auto found = find_guards(ops, *netns);
+    if (!found) {
+        report.not_swept = found.error().to_line();
+        return report;
+    }
+    const LivingGuards& guards = *found;
     // The lock keeps a run from starting in the middle of the sweep.
     const auto lock = HostLock::take(state_folder_of(folders->front().path), *netns,
                                      {.run_id = "recover",

@@ -4,13 +4,11 @@
 
 #include "injectors/facet.hpp"
 #include "injectors/find_netns.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::injectors {
 
 namespace {
-
-constexpr auto kCarrierBudget = std::chrono::seconds(10); ///< a real port trains for seconds
-constexpr auto kSettleBudget = std::chrono::seconds(3);
 
 void append(std::vector<std::string>& notes, std::vector<std::string> more) {
     notes.insert(notes.end(), more.begin(), more.end());
@@ -35,9 +33,9 @@ Result<std::vector<LinkRecord>> find_device(HostOps& ops, const DeviceIdentity& 
 }
 
 Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
-    const Deadline carrier = Deadline::after(kCarrierBudget);
+    const Deadline carrier = Deadline::after(kTraining);
     auto restored = restore_link(ops, ifindex, former, carrier);
-    const Deadline settle = Deadline::after(kSettleBudget);
+    const Deadline settle = Deadline::after(kSettling);
     for (;;) {
         auto verified = restored ? verify_link(ops, ifindex, former) : tl::unexpected(restored.error());
         if (verified || settle.passed()) {

@@ -231,6 +231,9 @@ void Agent::on_controller() {
             on_request(*message);
         }
     }
+    if (!lines->empty()) {
+        lease_end_ = Deadline::after(lease_); // what this agent was busy for is no silence of its controller
+    }
     if (controller_.at_end()) {
         leave("end of file from the controller");
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include <fmt/format.h>
 #include <sys/inotify.h>
@@ -44,7 +45,8 @@ Result<std::vector<scenarios::SitePolicy>> read_policies(const Json& init) {
             return fail(std::move(added.error()));
         }
     }
-    if (::access(kHostPolicy, F_OK) == 0) {
+    // One that may not be looked at is an Error: it holds all the same.
+    if (::access(kHostPolicy, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) {
         if (auto added = add_policy(policies, scenarios::load_policy_file(kHostPolicy)); !added) {
             return fail(std::move(added.error()));
         }

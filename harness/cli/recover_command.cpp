@@ -13,6 +13,7 @@
 #include "injectors/journal.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/recover_all.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::cli {
 
@@ -21,8 +22,8 @@ namespace {
 using injectors::FolderReport;
 using nlohmann::json;
 
-/// For agents to undo everything and end: a real port trains for seconds.
-constexpr Nanoseconds kHaltPatience = std::chrono::seconds(30);
+/// A half for agents to undo everything and end, the other for guards.
+constexpr Nanoseconds kHaltPatience = 4 * injectors::kLongestUndo;
 constexpr Nanoseconds kLabPatience = std::chrono::seconds(20);
 
 void print_json(const json& document) {

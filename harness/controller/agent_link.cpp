@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "harness/agent/fault_watch.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::controller {
 
@@ -42,10 +44,37 @@ Result<std::int64_t> AgentLink::request(std::string_view method, const Json& par
         return fail(std::move(sent.error()).with("host", name_));
     }
     replies_[id] = std::nullopt;
-    if (method == "fault.apply") {
-        applying_[id] = launch::field<std::int32_t>(params, "id").value_or(-1);
-    }
+    note_duration(id, method, params);
     return id;
+}
+
+void AgentLink::note_duration(std::int64_t call, std::string_view method, const Json& params) {
+    const auto fault = launch::field<std::int32_t>(params, "id").value_or(-1);
+    if (method == "fault.apply") {
+        const auto name = launch::field<std::string>(params, "kind").value_or("");
+        applying_[call] = fault;
+        for (const injectors::FaultKind kind : injectors::kFaultKinds) {
+            if (to_string(kind) == name) {
+                busy_[call] = {apply_wait(kind), fault, false};
+                undo_times_[fault] = undo_wait(kind);
+            }
+        }
+    } else if (method == "fault.revert" && undo_times_.contains(fault)) {
+        busy_[call] = {undo_times_[fault], fault, true};
+    } else if (method == "init") {
+        busy_[call] = {kLeftoversTime, fault, true};
+    }
+}
+
+Nanoseconds AgentLink::busy_for() const {
+    return std::accumulate(busy_.begin(), busy_.end(), busy_.empty() ? Nanoseconds::zero() : injectors::kOwnWork,
+                           [](Nanoseconds sum, const auto& each) { return sum + each.second.longest; });
+}
+
+Nanoseconds AgentLink::undo_time() const {
+    const Nanoseconds work = undo_times_.empty() ? Nanoseconds::zero() : injectors::kOwnWork;
+    return std::accumulate(undo_times_.begin(), undo_times_.end(), work,
+                           [](Nanoseconds sum, const auto& each) { return sum + each.second; });
 }
 
 std::optional<Result<Json>> AgentLink::take(std::int64_t id) {
@@ -115,6 +144,15 @@ void AgentLink::on_reply(RpcMessage& reply) {
         }
     }
     probes_.erase(*reply.id);
+    if (const auto busy = busy_.find(*reply.id); busy != busy_.end()) {
+        // What could not be applied is in force no more than what was reverted.
+        const bool undone =
+            busy->second.reverts ? !reply.error : reply.error && reply.error->kind() != ErrorKind::kTeardown;
+        if (undone) {
+            undo_times_.erase(busy->second.fault);
+        }
+        busy_.erase(busy);
+    }
     if (const auto waiting = replies_.find(*reply.id); waiting != replies_.end()) {
         waiting->second = reply.error ? Result<Json>(tl::unexpected<Error>(std::move(*reply.error)))
                                       : Result<Json>(std::move(reply.result));
@@ -128,9 +166,9 @@ void AgentLink::probe(std::int32_t fault) {
     (void)channel_.send(launch::encode_request(id, "fault.confirm", {{"id", fault}}));
 }
 
-/// An agent that is busy with the next fault answers when it is done with it.
+/// An agent that is busy with another fault answers when it is done with it.
 bool AgentLink::probe_overdue() const {
-    if (probes_.empty() || !applying_.empty()) {
+    if (probes_.empty() || !busy_.empty()) {
         return false;
     }
     const Nanoseconds asked = std::min_element(probes_.begin(), probes_.end(), [](const auto& a, const auto& b) {

@@ -10,8 +10,12 @@
 #include "harness/launch/child.hpp"
 #include "harness/launch/line_channel.hpp"
 #include "harness/launch/rpc.hpp"
+#include "injectors/time_limits.hpp"
 
 namespace railbreak::controller {
+
+/// What an agent may take for "init", which begins by undoing what a dead run has left: two faults of the slowest kind.
+inline constexpr Nanoseconds kLeftoversTime = 2 * injectors::kLongestUndo;
 
 /// Offset of a host's monotonic clock against the controller's, from the round trip with the least delay so far.
 struct ClockOffset {
@@ -45,6 +49,11 @@ public:
     /// fault. An agent that gets none in time undoes the fault.
     [[nodiscard]] bool probe_overdue() const;
 
+    /// How long the agent may be busy with the faults that it was told to apply and to revert, and not answer.
+    [[nodiscard]] Nanoseconds busy_for() const;
+    /// How long it may take to undo what is in force.
+    [[nodiscard]] Nanoseconds undo_time() const;
+
     [[nodiscard]] std::int32_t host() const { return host_; }
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const launch::Json& hello() const { return hello_; }
@@ -63,6 +72,13 @@ public:
 private:
     void on_line(const std::string& line, std::vector<launch::RpcMessage>& notifications);
     void on_reply(launch::RpcMessage& reply);
+    /// A call during which an agent answers nothing else.
+    struct BusyCall {
+        Nanoseconds longest{0};
+        std::int32_t fault = 0;
+        bool reverts = false;
+    };
+    void note_duration(std::int64_t call, std::string_view method, const launch::Json& params);
     void probe(std::int32_t fault);
     void on_hello_or_noise(const std::string& line);
     void on_pong(const launch::RpcMessage& reply);
@@ -80,8 +96,10 @@ private:
     std::optional<Error> lost_;
     std::int64_t next_id_ = 1;
     std::map<std::int64_t, std::optional<Result<launch::Json>>> replies_;
-    std::map<std::int64_t, std::int32_t> applying_; ///< outstanding fault.apply -> id of the fault
-    std::map<std::int64_t, Nanoseconds> probes_;    ///< outstanding fault.confirm -> when it was sent
+    std::map<std::int64_t, std::int32_t> applying_;  ///< outstanding fault.apply -> id of the fault
+    std::map<std::int64_t, BusyCall> busy_;          ///< outstanding calls that may take long
+    std::map<std::int32_t, Nanoseconds> undo_times_; ///< id of a fault that may be in force -> longest undo
+    std::map<std::int64_t, Nanoseconds> probes_;     ///< outstanding fault.confirm -> when it was sent
     std::optional<std::int64_t> ping_id_;
     Nanoseconds ping_sent_at_{0};
     Nanoseconds last_heard_at_;

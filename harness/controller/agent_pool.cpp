@@ -260,7 +260,7 @@ void AgentPool::dispatch(std::size_t index, bool is_stderr, bool is_write) {
 void AgentPool::keep_leases() {
     const Nanoseconds now = monotonic_now();
     for (const auto& link : links_) {
-        if (link->said_hello() && !link->lost() && now - link->last_heard_at() > lease_) {
+        if (link->said_hello() && !link->lost() && now - link->last_heard_at() > lease_ + link->busy_for()) {
             link->mark_lost(Error(ErrorKind::kHarness,
                                   fmt::format("the agent has been silent for its whole lease of {}", to_string(lease_)))
                                 .advise("its guard reverts every fault by itself; check the path to the host"));
@@ -286,6 +286,14 @@ void AgentPool::run_due_timers() {
         timers_.erase(timers_.begin());
         action();
     }
+}
+
+Nanoseconds AgentPool::busy_for() const {
+    Nanoseconds longest{0};
+    for (const auto& link : links_) {
+        longest = std::max(longest, link->busy_for() + link->undo_time());
+    }
+    return longest;
 }
 
 bool AgentPool::abandoned() const {
@@ -315,6 +323,7 @@ void AgentPool::read_signals() {
 
 std::vector<Error> AgentPool::shut_down(Nanoseconds grace) {
     begin_teardown();
+    grace += busy_for(); // each undoes what is in force before it ends
     for (const auto& link : links_) {
         (void)link->request("shutdown", Json::object());
     }

@@ -17,8 +17,8 @@ using scenarios::PlannedFault;
 
 namespace {
 
-/// A kernel call takes a fraction of a millisecond; a port that has to come up again may take seconds.
-constexpr Nanoseconds kFaultTimeout = std::chrono::seconds(15);
+/// For an answer, besides what agents may be busy for with what they were told.
+constexpr Nanoseconds kAnswerTime = std::chrono::seconds(10);
 
 } // namespace
 
@@ -164,7 +164,8 @@ Result<void> FaultDriver::wait_for_calls(std::string_view what) {
         }
         return !waiting;
     };
-    Result<void> waited = session_.agents().wait_until(idle, Deadline::after(kFaultTimeout), what);
+    Result<void> waited =
+        session_.agents().wait_until(idle, Deadline::after(session_.agents().busy_for() + kAnswerTime), what);
     if (!timer_errors_.empty()) {
         Error first = std::move(timer_errors_.front());
         timer_errors_.clear();
@@ -241,9 +242,9 @@ Result<void> FaultDriver::record_lateness(std::int32_t iteration, const Iteratio
 Result<void> FaultDriver::settle_timed_faults() {
     if (session_.agents().timers_pending()) {
         const Nanoseconds left = std::max(last_timer_ - monotonic_now(), Nanoseconds::zero());
-        Result<void> ran =
-            session_.agents().wait_until([&] { return !session_.agents().timers_pending(); },
-                                         Deadline::after(left + kFaultTimeout), "the timed faults to be over");
+        Result<void> ran = session_.agents().wait_until(
+            [&] { return !session_.agents().timers_pending(); },
+            Deadline::after(left + session_.agents().busy_for() + kAnswerTime), "the timed faults to be over");
         if (!ran) {
             return ran;
         }

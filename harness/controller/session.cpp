@@ -170,7 +170,8 @@ Result<void> Session::init_agents() {
                     {"with_faults", !plan_.faults.empty()},
                     {"policies", policies}};
     };
-    Result<std::vector<Json>> replies = agents_->call_all("init", params, Deadline::after(kStartTimeout));
+    Result<std::vector<Json>> replies =
+        agents_->call_all("init", params, Deadline::after(kStartTimeout + kLeftoversTime));
     return replies ? Result<void>() : fail(std::move(replies.error()));
 }
 

@@ -3,11 +3,13 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <poll.h>
 
 #include "injectors/journal.hpp"
 #include "injectors/state_folder.hpp"
@@ -117,6 +119,27 @@ TEST_F(AgentSafety, KeepsAFaultThatWasConfirmed) {
     EXPECT_EQ(snapshot(), during);
     ASSERT_TRUE(driver->call("fault.revert", {{"id", 1}}));
     expect_as_before(before, 0);
+}
+
+TEST_F(AgentSafety, ACallThatTakesLongerThanTheLeaseIsNoSilenceOfTheController) {
+    auto driver = agent();
+    const auto ready = driver->init("run", std::chrono::seconds(1));
+    ASSERT_TRUE(ready) << ready.error().to_line();
+    // The agent hears of the guard before it changes anything: so for that long it hears nothing of its controller.
+    const pid_t guard = ready->at("guard_pid").get<pid_t>();
+    ASSERT_EQ(::kill(guard, SIGSTOP), 0);
+    std::thread alarm([guard] {
+        ::poll(nullptr, 0, 1'800);
+        ::kill(guard, SIGCONT);
+    });
+    const auto applied = driver->call("fault.apply", cap_order(1, "nic0"));
+    alarm.join();
+    ASSERT_TRUE(applied) << applied.error().to_line();
+    EXPECT_TRUE(driver->call("fault.confirm", {{"id", 1}}));
+    const auto reverted = driver->call("fault.revert", {{"id", 1}});
+    ASSERT_TRUE(reverted) << reverted.error().to_line();
+    EXPECT_EQ(reverted->at("error"), "");
+    EXPECT_EQ(driver->end()->code, 0);
 }
 
 TEST_F(AgentSafety, EndsAFaultAtThePolicysLongestDuration) {

@@ -20,7 +20,7 @@ protected:
 
     [[nodiscard]] json ask_in_lab() {
         const Finished asked =
-            run_railbreak(home(), {"lab", "exec", "doctored", "h0", "--", RAILBREAK_BINARY, "--json", "doctor"});
+            run_railbreak(home(), {"lab", "exec", lab_, "h0", "--", RAILBREAK_BINARY, "--json", "doctor"});
         EXPECT_EQ(asked.status.code, 0) << asked.err;
         json report = json::parse(asked.out, nullptr, false);
         EXPECT_TRUE(report.is_object()) << asked.out;
@@ -40,16 +40,16 @@ protected:
         return json{{"possible", false}, {"mechanism", ""}, {"reason", ""}};
     }
 
-    /// Builds the lab "doctored"; false, after a skip, where there can be none.
+    /// Builds the lab; false, after a skip, where there can be none.
     [[nodiscard]] bool bring_up(const std::string& hosts) {
-        const Finished up = run_railbreak(home(), {"lab", "up", "doctored", "--hosts", hosts});
+        const Finished up = run_railbreak(home(), {"lab", "up", lab_, "--hosts", hosts});
         if (up.status.code == 3) {
             return false;
         }
         EXPECT_EQ(up.status.code, 0) << up.err;
         return up.status.code == 0;
     }
-    void take_down() { EXPECT_EQ(run_railbreak(home(), {"lab", "down", "doctored"}).status.code, 0); }
+    void take_down() { EXPECT_EQ(run_railbreak(home(), {"lab", "down", lab_}).status.code, 0); }
     [[nodiscard]] Finished ask_hosts(const std::string& hosts, const std::vector<std::string>& more = {}) {
         std::vector<std::string> arguments{"--json", "doctor", "--hosts", hosts};
         arguments.insert(arguments.end(), more.begin(), more.end());
@@ -57,16 +57,18 @@ protected:
     }
 
     TemporaryFolder folder_;
+    /// Labs of other state folders are found by their keepers, and may be up beside this one.
+    const std::string lab_ = "doctored-" + std::to_string(getpid());
 };
 
 TEST_F(Doctor, TellsForAHostOfTheLabHowEachFaultWouldBeMade) {
-    const Finished up = run_railbreak(home(), {"lab", "up", "doctored", "--hosts", "2", "--nics", "2"});
+    const Finished up = run_railbreak(home(), {"lab", "up", lab_, "--hosts", "2", "--nics", "2"});
     if (up.status.code == 3) {
         GTEST_SKIP() << "no lab here: " << up.err;
     }
     ASSERT_EQ(up.status.code, 0) << up.err;
     const json report = ask_in_lab();
-    EXPECT_EQ(run_railbreak(home(), {"lab", "down", "doctored"}).status.code, 0);
+    EXPECT_EQ(run_railbreak(home(), {"lab", "down", lab_}).status.code, 0);
     ASSERT_TRUE(report.is_object());
     EXPECT_EQ(report.at("schema"), "railbreak-doctor");
     EXPECT_EQ(report.at("nics").size(), 2U);
@@ -86,13 +88,13 @@ TEST_F(Doctor, TellsForAHostOfTheLabHowEachFaultWouldBeMade) {
 }
 
 TEST_F(Doctor, ChangesNothing) {
-    const Finished up = run_railbreak(home(), {"lab", "up", "doctored", "--hosts", "2"});
+    const Finished up = run_railbreak(home(), {"lab", "up", lab_, "--hosts", "2"});
     if (up.status.code == 3) {
         GTEST_SKIP() << "no lab here: " << up.err;
     }
     const json first = ask_in_lab();
     const json second = ask_in_lab();
-    EXPECT_EQ(run_railbreak(home(), {"lab", "down", "doctored"}).status.code, 0);
+    EXPECT_EQ(run_railbreak(home(), {"lab", "down", lab_}).status.code, 0);
     EXPECT_EQ(first, second);
 }
 
@@ -101,44 +103,58 @@ TEST_F(Doctor, AsksHostsAllAtOnceAndGroupsThoseThatAnswerTheSame) {
         GTEST_SKIP() << "no lab here";
     }
     const json alone = ask_in_lab();
-    EXPECT_EQ(run_railbreak(home(),
-                            {"lab", "exec", "doctored", "h1", "--", "/sbin/ip", "link", "set", "rail0", "mtu", "1400"})
-                  .status.code,
-              0);
-    const Finished asked = ask_hosts("doctored");
+    EXPECT_EQ(
+        run_railbreak(home(), {"lab", "exec", lab_, "h1", "--", "/sbin/ip", "link", "set", "rail0", "mtu", "1400"})
+            .status.code,
+        0);
+    const Finished asked = ask_hosts(lab_);
     const Finished everywhere = ask_hosts("all");
-    const Finished two = ask_hosts("doctored:h2,h0");
-    const Finished text = run_railbreak(home(), {"doctor", "--hosts", "doctored"});
+    const Finished two = ask_hosts(lab_ + ":h2,h0");
+    const Finished text = run_railbreak(home(), {"doctor", "--hosts", lab_});
     take_down();
     ASSERT_EQ(asked.status.code, 0) << asked.err;
     const json report = json::parse(asked.out, nullptr, false);
     ASSERT_TRUE(report.is_object()) << asked.out;
     EXPECT_EQ(report.at("schema"), "railbreak-doctor-hosts");
-    EXPECT_EQ(report.at("groups"), json::parse(R"([["doctored:h0", "doctored:h2"], ["doctored:h1"]])"));
+    EXPECT_EQ(report.at("groups"),
+              json::array({json::array({lab_ + ":h0", lab_ + ":h2"}), json::array({lab_ + ":h1"})}));
     ASSERT_EQ(report.at("hosts").size(), 3U);
     EXPECT_EQ(report.at("hosts").at(0).at("survey"), alone); // over an agent as when asked itself
     EXPECT_EQ(report.at("hosts").at(1).at("survey").at("nics").at(0).at("mtu_bytes"), 1400);
-    EXPECT_EQ(asked.out, everywhere.out);
-    EXPECT_EQ(json::parse(two.out, nullptr, false).at("groups"), json::parse(R"([["doctored:h2", "doctored:h0"]])"));
-    EXPECT_THAT(text.out, HasSubstr("doctored:h0,h2 (the same on all 2): "));
-    EXPECT_THAT(text.out, HasSubstr("\ndoctored:h1: "));
+    // "all" are those of every lab of this user, and others may be up beside this one.
+    const json all = json::parse(everywhere.out, nullptr, false);
+    ASSERT_TRUE(all.is_object()) << everywhere.out << everywhere.err;
+    json ours = json::array();
+    for (const json& host : all.at("hosts")) {
+        if (host.at("name").get<std::string>().starts_with(lab_ + ":")) {
+            ours.push_back(host);
+        }
+    }
+    EXPECT_EQ(ours, report.at("hosts"));
+    EXPECT_EQ(json::parse(two.out, nullptr, false).at("groups"),
+              json::array({json::array({lab_ + ":h2", lab_ + ":h0"})}));
+    EXPECT_THAT(text.out, HasSubstr(lab_ + ":h0,h2 (the same on all 2): "));
+    EXPECT_THAT(text.out, HasSubstr("\n" + lab_ + ":h1: "));
 }
 
 TEST_F(Doctor, NamesTheLabsAndHostsThatThereAre) {
+    const bool alone = run_railbreak(home(), {"lab", "list"}).out.empty(); // others may be up, of other state folders
     const Finished none = ask_hosts("all");
-    EXPECT_EQ(none.status.code, 64);
-    EXPECT_THAT(none.err, HasSubstr("no lab is up; make one with: railbreak lab up NAME"));
+    if (alone) {
+        EXPECT_EQ(none.status.code, 64);
+        EXPECT_THAT(none.err, HasSubstr("no lab is up; make one with: railbreak lab up NAME"));
+    }
     if (!bring_up("2")) {
         GTEST_SKIP() << "no lab here";
     }
     const Finished lab = ask_hosts("doctor");
-    const Finished host = ask_hosts("doctored:h0,h7");
-    const Finished nameless = ask_hosts("doctored:");
+    const Finished host = ask_hosts(lab_ + ":h0,h7");
+    const Finished nameless = ask_hosts(lab_ + ":");
     take_down();
     EXPECT_EQ(lab.status.code, 64);
-    EXPECT_THAT(lab.err, HasSubstr("there is no lab doctor up; labs that are up: doctored"));
+    EXPECT_THAT(lab.err, AllOf(HasSubstr("there is no lab doctor up; labs that are up: "), HasSubstr(lab_)));
     EXPECT_EQ(host.status.code, 64);
-    EXPECT_THAT(host.err, HasSubstr("the lab doctored has no host \"h7\"; its hosts are h0, h1"));
+    EXPECT_THAT(host.err, HasSubstr("the lab " + lab_ + " has no host \"h7\"; its hosts are h0, h1"));
     EXPECT_EQ(nameless.status.code, 64);
 }
 
@@ -152,7 +168,7 @@ TEST_F(Doctor, SaysWhichHostsGiveNoAnswerAndWhatTheOthersSay) {
                                         RAILBREAK_BINARY,
                                         "lab",
                                         "exec",
-                                        "doctored",
+                                        lab_,
                                         host,
                                         "--",
                                         RAILBREAK_BINARY,
@@ -164,7 +180,7 @@ TEST_F(Doctor, SaysWhichHostsGiveNoAnswerAndWhatTheOthersSay) {
                                                    {"nowhere", {"/no/such/program"}},
                                                    {"refused", over("h9")}},
                                                   {}, std::chrono::seconds(6));
-    const Finished late = ask_hosts("doctored", {"--timeout", "1us"});
+    const Finished late = ask_hosts(lab_, {"--timeout", "1us"});
     take_down();
     ASSERT_TRUE(answers.has_value()) << answers.error().to_line();
     ASSERT_EQ(answers->size(), 4U);
@@ -174,9 +190,9 @@ TEST_F(Doctor, SaysWhichHostsGiveNoAnswerAndWhatTheOthersSay) {
     EXPECT_EQ(answers->at(1).survey.error().message(), "no answer within 6 s");
     ASSERT_FALSE(answers->at(2).survey.has_value());
     ASSERT_FALSE(answers->at(3).survey.has_value());
-    EXPECT_THAT(answers->at(3).survey.error().to_line(), HasSubstr("the lab doctored has no host h9"));
+    EXPECT_THAT(answers->at(3).survey.error().to_line(), HasSubstr("the lab " + lab_ + " has no host h9"));
     EXPECT_EQ(late.status.code, 4);
-    EXPECT_THAT(late.err, HasSubstr("2 of 2 hosts gave no answer: doctored:h0, doctored:h1"));
+    EXPECT_THAT(late.err, HasSubstr("2 of 2 hosts gave no answer: " + lab_ + ":h0, " + lab_ + ":h1"));
     const json report = json::parse(late.out, nullptr, false);
     ASSERT_TRUE(report.is_object()) << late.out;
     EXPECT_FALSE(report.at("hosts").at(0).at("answered"));
@@ -188,9 +204,9 @@ TEST_F(Doctor, SaysWhichHostsCanMakeAScenariosKindsOfFault) {
         GTEST_SKIP() << "no lab here";
     }
     const std::filesystem::path catalog = std::filesystem::path(RAILBREAK_SOURCE) / "scenarios" / "catalog";
-    const Finished flap = ask_hosts("doctored", {"--scenario", catalog / "flap.yaml"});
-    const Finished late = ask_hosts("doctored", {"--scenario", catalog / "late-rank.yaml", "--protect", "rail0"});
-    const Finished guarded = ask_hosts("doctored", {"--scenario", catalog / "flap.yaml", "--protect", "rail0"});
+    const Finished flap = ask_hosts(lab_, {"--scenario", catalog / "flap.yaml"});
+    const Finished late = ask_hosts(lab_, {"--scenario", catalog / "late-rank.yaml", "--protect", "rail0"});
+    const Finished guarded = ask_hosts(lab_, {"--scenario", catalog / "flap.yaml", "--protect", "rail0"});
     take_down();
     EXPECT_EQ(flap.status.code, 0) << flap.err;
     EXPECT_EQ(late.status.code, 0) << late.err; // a protected NIC keeps no rank from being late
@@ -200,7 +216,7 @@ TEST_F(Doctor, SaysWhichHostsCanMakeAScenariosKindsOfFault) {
     ASSERT_TRUE(report.is_object()) << guarded.out;
     const json kind = report.at("scenario").at("kinds").at(0);
     EXPECT_EQ(kind.at("kind"), "flap");
-    EXPECT_EQ(kind.at("hosts").at(1).at("host"), "doctored:h1");
+    EXPECT_EQ(kind.at("hosts").at(1).at("host"), lab_ + ":h1");
     EXPECT_FALSE(kind.at("hosts").at(1).at("possible"));
     EXPECT_THAT(kind.at("hosts").at(1).at("targets").at(0).at("reason").get<std::string>(), HasSubstr("rail0"));
 }

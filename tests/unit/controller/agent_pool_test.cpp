@@ -100,6 +100,26 @@ TEST_F(AgentPoolTest, ASilentAgentIsLostAfterItsLease) {
     EXPECT_THAT(reply.error().to_line(), HasSubstr("silent for its whole lease"));
 }
 
+/// Like answering(), but busy for two leases with every fault.
+std::string slow_with_faults() {
+    return std::string("echo '") + kHello +
+           "'; while read -r line; do id=${line#*'\"id\":'}; id=${id%%,*}; "
+           "case $line in *fault.apply*) sleep 2;; esac; "
+           "echo \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":$id,\\\"result\\\":{}}\"; done";
+}
+
+TEST_F(AgentPoolTest, AnAgentThatWaitsForAPortIsNotTakenForLost) {
+    add(slow_with_faults());
+    ASSERT_TRUE(hellos());
+    const Json order{{"id", 1}, {"kind", "link_down"}, {"nic", "eth1"}};
+    const Result<Json> applied = pool_->call(0, "fault.apply", order, Deadline::after(kPatience));
+    ASSERT_TRUE(applied) << applied.error().to_line();
+    EXPECT_GT(pool_->busy_for(), injectors::kTraining) << "what is in force must be undone, and the port train again";
+    const Result<Json> reverted = pool_->call(0, "fault.revert", {{"id", 1}}, Deadline::after(kPatience));
+    ASSERT_TRUE(reverted) << reverted.error().to_line();
+    EXPECT_EQ(pool_->busy_for(), Nanoseconds::zero());
+}
+
 TEST_F(AgentPoolTest, PingsKeepAnIdleAgentAndMeasureItsClock) {
     add(answering("{\\\"monotonic_ns\\\":0}"));
     ASSERT_TRUE(hellos());
