@@ -1,6 +1,7 @@
 #include "harness/cli/policy_input.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include <unistd.h>
@@ -15,8 +16,10 @@ namespace railbreak::cli {
 std::optional<std::vector<scenarios::SitePolicy>> read_policies(const CommonOptions& common, const std::string& given) {
     std::vector<std::string> paths;
     const char* chosen = std::getenv("RAILBREAK_POLICY"); // NOLINT(concurrency-mt-unsafe): read at start
+    // One that may not be looked at is told as such: it holds all the same.
+    const bool host_policy_there = ::access(agent::kHostPolicy, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
     for (const std::string& path : {given, std::string(chosen != nullptr ? chosen : ""),
-                                    std::string(::access(agent::kHostPolicy, F_OK) == 0 ? agent::kHostPolicy : "")}) {
+                                    std::string(host_policy_there ? agent::kHostPolicy : "")}) {
         if (!path.empty() && std::ranges::find(paths, path) == paths.end()) {
             paths.push_back(path);
         }
