@@ -119,6 +119,13 @@ public:
         case FaultKind::kKill: wanted_.killed = true; return {};
         case FaultKind::kCpu: lower(wanted_.cpu, fault.cpu); return {};
         case FaultKind::kPortSpeed: lower(wanted_.port_speed, fault.rate); return {};
+        case FaultKind::kClassRate: lower(wanted_.class_rate, fault.rate); return {};
+        case FaultKind::kVfRate: lower(wanted_.vf_rate, fault.rate); return {};
+        case FaultKind::kDevlinkRate: lower(wanted_.devlink_rate, fault.rate); return {};
+        case FaultKind::kIbRate: lower(wanted_.ib_rate, fault.rate); return {};
+        case FaultKind::kIbDown: wanted_.ib_down = true; return {};
+        case FaultKind::kPcieSpeed: lower(wanted_.pcie_rate, fault.rate); return {};
+        case FaultKind::kPciRemove: wanted_.removed = true; return {};
         case FaultKind::kDiskFull: lower(wanted_.disk_leave, fault.leave); return {};
         }
         return {};
@@ -153,9 +160,28 @@ private:
     std::set<std::string> receive_peers_;
 };
 
+/// Refuses two mechanisms on one NIC of which one would undo or hide the other.
+Result<void> check_mechanisms(std::span<const FaultRequest> faults) {
+    for (const FaultRequest& fault : faults) {
+        for (const FaultRequest& other : faults) {
+            const bool same_limit = fault.kind == FaultKind::kVfRate && other.kind == FaultKind::kDevlinkRate;
+            if (same_limit || (fault.kind == FaultKind::kPciRemove && &other != &fault)) {
+                return fail(Error(ErrorKind::kRefused, fmt::format("{} and {} cannot be combined on one NIC",
+                                                                   to_string(fault.kind), to_string(other.kind)))
+                                .with("fault", std::to_string(fault.id))
+                                .with("other", std::to_string(other.id)));
+            }
+        }
+    }
+    return {};
+}
+
 } // namespace
 
 Result<WantedState> compose(std::span<const FaultRequest> faults) {
+    if (auto fit = check_mechanisms(faults); !fit) {
+        return tl::unexpected(fit.error());
+    }
     Composer composer;
     for (const FaultRequest& fault : faults) {
         if (auto added = composer.add(fault); !added) {

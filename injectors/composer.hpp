@@ -10,7 +10,10 @@
 //   mtu             the smallest
 //   link_down       wins over everything in effect; what lies underneath stays and acts again once the link is up
 //   reroute         one at a time on a NIC: a second is refused
-//   port_speed      the lowest
+//   port_speed, dcb_class_rate, vf_rate, devlink_rate, ib_rate, pcie_speed   the lowest of each; they limit one after
+//                   the other. But a function's rate is set by one of vf_rate and devlink_rate: both are refused
+//   ib_down         wins over ib_rate, which acts again once the port is up
+//   pci_remove      takes everything on the NIC with it: refused together with anything else
 //   pause, kill     any; cpu: the smallest part; disk_full: the least room
 #pragma once
 
@@ -47,6 +50,13 @@ struct WantedState {
     std::optional<Millionths> cpu;
     std::optional<ByteCount> disk_leave;
     std::optional<BitRate> port_speed; ///< of the link itself
+    std::optional<BitRate> class_rate; ///< of each traffic class
+    std::optional<BitRate> vf_rate;
+    std::optional<BitRate> devlink_rate;
+    std::optional<BitRate> ib_rate;
+    std::optional<BitRate> pcie_rate;
+    bool ib_down = false;
+    bool removed = false; ///< off its PCI bus
     bool operator==(const WantedState&) const = default;
 };
 

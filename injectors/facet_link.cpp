@@ -13,7 +13,6 @@
 #include "injectors/restore.hpp"
 #include "injectors/shared_routes.hpp"
 #include "injectors/time_limits.hpp"
-#include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
 
@@ -80,8 +79,6 @@ Result<void> go_to_mtu(HostOps& ops, const DeviceIdentity& device, const LinkSta
                ? fail(Error(ErrorKind::kInput, set.error().message()).with("nic", device.name))
                : set;
 }
-
-Result<LinkState> decode_link(std::string_view bytes);
 
 /// Other NICs may be down already, and with them hops of routes that this NIC shares with them.
 void complete(LinkState& state, const FacetContext& context) {
@@ -216,41 +213,9 @@ protected:
         return request.kind == FaultKind::kMtu ? "MTU of the interface" : words(former);
     }
 
-    std::string encode(const LinkState& former) const override {
-        Encoder out;
-        out.put(former.flags);
-        out.put(former.mtu);
-        out.put_strings(former.addresses);
-        out.put_strings(former.routes);
-        out.put_strings(former.neighbours);
-        out.put(static_cast<std::uint32_t>(former.settings.size()));
-        for (const auto& [name, value] : former.settings) {
-            out.put_string(name);
-            out.put_string(value);
-        }
-        return out.take();
-    }
-
+    std::string encode(const LinkState& former) const override { return encode_link(former); }
     Result<LinkState> decode(std::string_view bytes) const override { return decode_link(bytes); }
 };
-
-Result<LinkState> decode_link(std::string_view bytes) {
-    Decoder in(bytes);
-    LinkState former;
-    former.flags = in.get<std::uint32_t>();
-    former.mtu = in.get<std::uint32_t>();
-    former.addresses = in.get_strings();
-    former.routes = in.get_strings();
-    former.neighbours = in.get_strings();
-    for (auto left = in.get<std::uint32_t>(); left > 0 && in.ok(); --left) {
-        std::string name = in.get_string();
-        former.settings.emplace_back(std::move(name), in.get_string());
-    }
-    if (!in.finished()) {
-        return fail(ErrorKind::kInput, "the former state of a link is damaged");
-    }
-    return former;
-}
 
 } // namespace
 

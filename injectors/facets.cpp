@@ -15,6 +15,12 @@ const Facet& facet(FacetKind kind) {
     case FacetKind::kKill: return kill_facet();
     case FacetKind::kDisk: return disk_facet();
     case FacetKind::kPortSpeed: return port_speed_facet();
+    case FacetKind::kClassRate: return class_rate_facet();
+    case FacetKind::kVfRate: return vf_rate_facet();
+    case FacetKind::kDevlinkRate: return devlink_rate_facet();
+    case FacetKind::kIbPort: return ib_port_facet();
+    case FacetKind::kPcieSpeed: return pcie_speed_facet();
+    case FacetKind::kPciPresence: return pci_presence_facet();
     }
     return link_facet();
 }
@@ -54,6 +60,13 @@ std::vector<FacetKind> facets_of(const FaultRequest& request) {
     case FaultKind::kKill: return {FacetKind::kKill};
     case FaultKind::kDiskFull: return {FacetKind::kDisk};
     case FaultKind::kPortSpeed: return {FacetKind::kPortSpeed};
+    case FaultKind::kClassRate: return {FacetKind::kClassRate};
+    case FaultKind::kVfRate: return {FacetKind::kVfRate};
+    case FaultKind::kDevlinkRate: return {FacetKind::kDevlinkRate};
+    case FaultKind::kIbRate:
+    case FaultKind::kIbDown: return {FacetKind::kIbPort};
+    case FaultKind::kPcieSpeed: return {FacetKind::kPcieSpeed};
+    case FaultKind::kPciRemove: return {FacetKind::kPciPresence};
     }
     return kinds;
 }
@@ -68,7 +81,14 @@ std::string_view realism_of(FaultKind kind) {
     case FaultKind::kReorder:
     case FaultKind::kBlackhole:
     case FaultKind::kPartition:
-    case FaultKind::kPortSpeed: return "port";
+    case FaultKind::kPortSpeed:
+    case FaultKind::kClassRate:
+    case FaultKind::kVfRate:
+    case FaultKind::kDevlinkRate:
+    case FaultKind::kIbRate:
+    case FaultKind::kIbDown:
+    case FaultKind::kPcieSpeed:
+    case FaultKind::kPciRemove: return "port";
     case FaultKind::kLinkDown:
     case FaultKind::kMtu:
     case FaultKind::kReroute: return "driver";
@@ -80,10 +100,29 @@ std::string_view realism_of(FaultKind kind) {
     return "pretended";
 }
 
+namespace {
+
+std::string_view hardware_path_of(FaultKind kind) {
+    if (kind == FaultKind::kClassRate) {
+        return "what the port sends, RoCE included";
+    }
+    if (kind == FaultKind::kVfRate || kind == FaultKind::kDevlinkRate) {
+        return "what the function sends, RoCE included";
+    }
+    if (kind == FaultKind::kIbRate || kind == FaultKind::kIbDown) {
+        return "all traffic of the InfiniBand port";
+    }
+    if (kind == FaultKind::kPcieSpeed || kind == FaultKind::kPciRemove) {
+        return "all traffic of the PCI device, RDMA included";
+    }
+    return "all traffic of the port, RoCE included";
+}
+
+} // namespace
+
 std::string_view data_path_of(FaultKind kind) {
     switch (target_kind(kind)) {
-    case TargetKind::kNic:
-        return kind == FaultKind::kPortSpeed ? "all traffic of the port, RoCE included" : "kernel TCP";
+    case TargetKind::kNic: return in_hardware(kind) ? hardware_path_of(kind) : "kernel TCP";
     case TargetKind::kProcess: return "every path of the process";
     case TargetKind::kFolder: return "none";
     }

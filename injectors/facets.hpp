@@ -16,5 +16,11 @@ namespace railbreak::injectors {
 [[nodiscard]] const Facet& kill_facet();
 [[nodiscard]] const Facet& disk_facet();
 [[nodiscard]] const Facet& port_speed_facet();
+[[nodiscard]] const Facet& class_rate_facet();
+[[nodiscard]] const Facet& vf_rate_facet();
+[[nodiscard]] const Facet& devlink_rate_facet();
+[[nodiscard]] const Facet& ib_port_facet();
+[[nodiscard]] const Facet& pcie_speed_facet();
+[[nodiscard]] const Facet& pci_presence_facet();
 
 } // namespace railbreak::injectors

@@ -1,5 +1,7 @@
 #include "injectors/fault.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "injectors/wire.hpp"
@@ -24,8 +26,36 @@ std::string_view to_string(FaultKind kind) {
     case FaultKind::kCpu: return "cpu";
     case FaultKind::kDiskFull: return "disk_full";
     case FaultKind::kPortSpeed: return "port_speed";
+    case FaultKind::kClassRate: return "dcb_class_rate";
+    case FaultKind::kVfRate: return "vf_rate";
+    case FaultKind::kDevlinkRate: return "devlink_rate";
+    case FaultKind::kIbRate: return "ib_rate";
+    case FaultKind::kIbDown: return "ib_down";
+    case FaultKind::kPcieSpeed: return "pcie_speed";
+    case FaultKind::kPciRemove: return "pci_remove";
     }
     return "?";
+}
+
+std::optional<FaultKind> kind_made_by(FaultKind kind, std::string_view mechanism) {
+    struct Way {
+        FaultKind asked;
+        std::string_view mechanism;
+        FaultKind made;
+    };
+    static constexpr std::array kWays{Way{FaultKind::kCap, "tc", FaultKind::kCap},
+                                      Way{FaultKind::kCap, "link_modes", FaultKind::kPortSpeed},
+                                      Way{FaultKind::kCap, "dcb_class_rate", FaultKind::kClassRate},
+                                      Way{FaultKind::kCap, "vf_rate", FaultKind::kVfRate},
+                                      Way{FaultKind::kCap, "devlink_rate", FaultKind::kDevlinkRate},
+                                      Way{FaultKind::kCap, "ib_port", FaultKind::kIbRate},
+                                      Way{FaultKind::kCap, "pcie_speed", FaultKind::kPcieSpeed},
+                                      Way{FaultKind::kLinkDown, "admin_down", FaultKind::kLinkDown},
+                                      Way{FaultKind::kLinkDown, "ib_port", FaultKind::kIbDown},
+                                      Way{FaultKind::kLinkDown, "pci_remove", FaultKind::kPciRemove}};
+    const auto* const found = std::find_if(
+        kWays.begin(), kWays.end(), [&](const Way& way) { return way.asked == kind && way.mechanism == mechanism; });
+    return found == kWays.end() ? std::nullopt : std::optional(found->made);
 }
 
 TargetKind target_kind(FaultKind kind) {
@@ -41,13 +71,24 @@ TargetKind target_kind(FaultKind kind) {
     case FaultKind::kPartition:
     case FaultKind::kMtu:
     case FaultKind::kReroute:
-    case FaultKind::kPortSpeed: return TargetKind::kNic;
+    case FaultKind::kPortSpeed:
+    case FaultKind::kClassRate:
+    case FaultKind::kVfRate:
+    case FaultKind::kDevlinkRate:
+    case FaultKind::kIbRate:
+    case FaultKind::kIbDown:
+    case FaultKind::kPcieSpeed:
+    case FaultKind::kPciRemove: return TargetKind::kNic;
     case FaultKind::kPause:
     case FaultKind::kKill:
     case FaultKind::kCpu: return TargetKind::kProcess;
     case FaultKind::kDiskFull: return TargetKind::kFolder;
     }
     return TargetKind::kNic;
+}
+
+bool in_hardware(FaultKind kind) {
+    return kind >= FaultKind::kPortSpeed;
 }
 
 std::string_view to_string(Direction direction) {
@@ -72,6 +113,12 @@ std::string_view to_string(FacetKind kind) {
     case FacetKind::kKill: return "kill";
     case FacetKind::kDisk: return "disk";
     case FacetKind::kPortSpeed: return "port_speed";
+    case FacetKind::kClassRate: return "dcb_class_rate";
+    case FacetKind::kVfRate: return "vf_rate";
+    case FacetKind::kDevlinkRate: return "devlink_rate";
+    case FacetKind::kIbPort: return "ib_port";
+    case FacetKind::kPcieSpeed: return "pcie_speed";
+    case FacetKind::kPciPresence: return "pci_presence";
     }
     return "?";
 }

@@ -33,15 +33,29 @@ enum class FaultKind : std::uint8_t {
     kCpu,       ///< a process gets a part of one CPU's time
     kDiskFull,  ///< a file system has no room left
     kPortSpeed, ///< the NIC's port runs at one of its lower speeds: a cap by link modes
+    // Caps and link_downs by other mechanisms of the hardware; their names are the mechanisms'.
+    kClassRate,   ///< the NIC limits what it sends in each traffic class (DCB)
+    kVfRate,      ///< the NIC's physical function limits what it, a virtual function, sends
+    kDevlinkRate, ///< the same through devlink, in switchdev mode
+    kIbRate,      ///< the NIC's InfiniBand port runs at fewer lanes or a lower speed
+    kIbDown,      ///< the NIC's InfiniBand port is disabled
+    kPcieSpeed,   ///< the PCI Express link of the NIC runs at a lower speed
+    kPciRemove,   ///< the NIC is off its PCI bus
 };
 /// Every FaultKind.
 inline constexpr std::array kFaultKinds{
-    FaultKind::kCap,       FaultKind::kLinkDown,  FaultKind::kDelay,    FaultKind::kLoss,
-    FaultKind::kCorrupt,   FaultKind::kDuplicate, FaultKind::kReorder,  FaultKind::kBlackhole,
-    FaultKind::kPartition, FaultKind::kMtu,       FaultKind::kReroute,  FaultKind::kPause,
-    FaultKind::kKill,      FaultKind::kCpu,       FaultKind::kDiskFull, FaultKind::kPortSpeed};
-/// "cap", "link_down", "delay", ... "disk_full", "port_speed".
+    FaultKind::kCap,       FaultKind::kLinkDown,  FaultKind::kDelay,     FaultKind::kLoss,        FaultKind::kCorrupt,
+    FaultKind::kDuplicate, FaultKind::kReorder,   FaultKind::kBlackhole, FaultKind::kPartition,   FaultKind::kMtu,
+    FaultKind::kReroute,   FaultKind::kPause,     FaultKind::kKill,      FaultKind::kCpu,         FaultKind::kDiskFull,
+    FaultKind::kPortSpeed, FaultKind::kClassRate, FaultKind::kVfRate,    FaultKind::kDevlinkRate, FaultKind::kIbRate,
+    FaultKind::kIbDown,    FaultKind::kPcieSpeed, FaultKind::kPciRemove};
+/// "cap", "link_down", "delay", ... "port_speed", "dcb_class_rate", "vf_rate", "devlink_rate", "ib_rate", "ib_down",
+/// "pcie_speed", "pci_remove".
 [[nodiscard]] std::string_view to_string(FaultKind kind);
+
+/// The kind by which a mechanism of a scenario makes a cap or a link_down: kCap by "link_modes" is kPortSpeed. Empty
+/// when there is no such mechanism of that kind.
+[[nodiscard]] std::optional<FaultKind> kind_made_by(FaultKind kind, std::string_view mechanism);
 
 /// What kind of thing a fault acts on.
 enum class TargetKind : std::uint8_t { kNic, kProcess, kFolder };
@@ -89,7 +103,8 @@ struct FaultRequest {
     std::string nic; ///< NIC faults: interface name in the agent's network namespace
     /// kCap, the packet faults, kBlackhole and kPartition
     Direction direction = Direction::kBoth;
-    BitRate rate;                   ///< kCap: line rate, at least 8 kbit/s; kPortSpeed: one that the port has
+    BitRate rate;                   ///< kCap: line rate, at least 8 kbit/s; kPortSpeed, kIbRate: one that the port has;
+                                    ///< other caps by hardware: the most, cut to what the hardware can keep
     PacketTreatment packets;        ///< kDelay, kLoss, kCorrupt, kDuplicate, kReorder
     std::vector<std::string> peers; ///< kPartition: IPv4 or IPv6 addresses of the peers, at least one
     std::uint32_t mtu_bytes = 0;    ///< kMtu
@@ -166,12 +181,22 @@ enum class FacetKind : std::uint8_t {
     kKill,        ///< SIGKILL
     kDisk,        ///< ballast file
     kPortSpeed,   ///< modes that the port offers its partner
+    kClassRate,   ///< rate limits of the NIC's traffic classes
+    kVfRate,      ///< rate limit of a virtual function
+    kDevlinkRate, ///< the same, as devlink keeps it
+    kIbPort,      ///< widths, speeds and state of an InfiniBand port
+    kPcieSpeed,   ///< speed of the PCI Express link above the NIC
+    kPciPresence, ///< whether the NIC is on its bus
 };
 /// Every FacetKind, in order of application.
-inline constexpr std::array kFacetKinds{FacetKind::kSendRate, FacetKind::kReceive,  FacetKind::kSendPackets,
-                                        FacetKind::kDrops,    FacetKind::kReroute,  FacetKind::kLink,
-                                        FacetKind::kCpu,      FacetKind::kStop,     FacetKind::kKill,
-                                        FacetKind::kDisk,     FacetKind::kPortSpeed};
+inline constexpr std::array kFacetKinds{FacetKind::kSendRate,  FacetKind::kReceive,     FacetKind::kSendPackets,
+                                        FacetKind::kDrops,     FacetKind::kReroute,     FacetKind::kLink,
+                                        FacetKind::kCpu,       FacetKind::kStop,        FacetKind::kKill,
+                                        FacetKind::kDisk,      FacetKind::kPortSpeed,   FacetKind::kClassRate,
+                                        FacetKind::kVfRate,    FacetKind::kDevlinkRate, FacetKind::kIbPort,
+                                        FacetKind::kPcieSpeed, FacetKind::kPciPresence};
+/// True for the kinds that are made in the NIC itself, below the kernel's queues.
+[[nodiscard]] bool in_hardware(FaultKind kind);
 /// "send_rate", "receive", ...
 [[nodiscard]] std::string_view to_string(FacetKind kind);
 

@@ -95,7 +95,7 @@ namespace {
 
 /// True when the kernel forgets routes of the NIC with that fault.
 bool takes_routes(const FaultRequest& request) {
-    return request.kind == FaultKind::kLinkDown ||
+    return request.kind == FaultKind::kLinkDown || request.kind == FaultKind::kPciRemove ||
            (request.kind == FaultKind::kMtu && request.mtu_bytes < kSmallestIpv6Mtu);
 }
 

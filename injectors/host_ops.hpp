@@ -16,7 +16,13 @@
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "injectors/fault.hpp"
+#include "injectors/hardware/dcb.hpp"
+#include "injectors/hardware/devlink_rate.hpp"
+#include "injectors/hardware/ib_port.hpp"
 #include "injectors/hardware/link_modes.hpp"
+#include "injectors/hardware/privileges.hpp"
+#include "injectors/hardware/sysfs.hpp"
+#include "injectors/hardware/vf.hpp"
 #include "injectors/kernel_features.hpp"
 #include "injectors/packet_program.hpp"
 #include "injectors/traffic_control.hpp"
@@ -125,6 +131,18 @@ public:
     [[nodiscard]] virtual Result<std::vector<std::int32_t>> route_devices(const std::string& address) = 0;
     /// The modes that a port can do and offers its partner. kRefused when its driver tells none.
     [[nodiscard]] virtual Result<hardware::LinkModes> link_modes(std::int32_t ifindex) = 0;
+    /// Limits of a port's traffic classes. kRefused when its driver has no DCB.
+    [[nodiscard]] virtual Result<hardware::DcbState> dcb(std::int32_t ifindex) = 0;
+    /// The virtual functions of a physical one; empty when it has none.
+    [[nodiscard]] virtual Result<std::vector<hardware::VfRecord>> vfs(std::int32_t ifindex) = 0;
+    /// Ports and rate objects of the host's devlink devices. kRefused when the kernel has no devlink.
+    [[nodiscard]] virtual Result<std::vector<hardware::DevlinkPort>> devlink_ports() = 0;
+    [[nodiscard]] virtual Result<std::vector<hardware::RateObject>> devlink_rates() = 0;
+    /// An InfiniBand port, by a management packet. kRefused without libibumad or access to the node.
+    [[nodiscard]] virtual Result<hardware::IbPortInfo> ib_port(const hardware::IbPortAddress& port) = 0;
+    /// The tree that tells of PCI functions, RDMA and cooling devices. It is only read; write_file() changes it.
+    [[nodiscard]] virtual const hardware::Sysfs& sysfs() const = 0;
+    [[nodiscard]] virtual hardware::Privileges privileges() = 0;
     /// Waits for the next change of any link, address or route in the namespace since the last call. False when the
     /// deadline passed first. Wakes more often than needed; look again after each.
     [[nodiscard]] virtual Result<bool> wait_event(Deadline deadline) = 0;
@@ -170,6 +188,14 @@ public:
     /// Switches auto-negotiation on and offers exactly these modes, by ETHTOOL_LINK_MODE_*_BIT. The link trains anew.
     [[nodiscard]] virtual Result<void> set_advertised_modes(std::int32_t ifindex,
                                                             const std::vector<std::uint32_t>& modes) = 0;
+    /// Writes the limits of all traffic classes, the two rates of a virtual function, the largest rate of a devlink
+    /// object, and what the change names of an InfiniBand port. Success is no proof.
+    [[nodiscard]] virtual Result<void> set_class_rates(std::int32_t ifindex, const hardware::ClassRates& rates) = 0;
+    [[nodiscard]] virtual Result<void> set_vf_rates(std::int32_t ifindex, std::uint32_t vf, BitRate min,
+                                                    BitRate max) = 0;
+    [[nodiscard]] virtual Result<void> set_devlink_rate(const hardware::RateKey& key, BitRate max) = 0;
+    [[nodiscard]] virtual Result<void> change_ib_port(const hardware::IbPortAddress& port,
+                                                      const hardware::IbPortChange& change) = 0;
     /// Creates an ifb device that is up and carries the alias. Its existence is EEXIST.
     [[nodiscard]] virtual Result<void> make_ifb(std::string_view name, std::string_view alias) = 0;
     [[nodiscard]] virtual Result<void> remove_link(std::int32_t ifindex) = 0;

@@ -16,6 +16,7 @@
 #include "injectors/message_parts.hpp"
 #include "injectors/netlink.hpp"
 #include "injectors/shared_routes.hpp"
+#include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
 
@@ -277,6 +278,39 @@ Result<LinkState> snapshot_link(HostOps& ops, const LinkRecord& link) {
     }
     return LinkState{link.flags,          link.mtu, std::move(*addresses), std::move(*routes), std::move(*neighbours),
                      std::move(*settings)};
+}
+
+std::string encode_link(const LinkState& state) {
+    Encoder out;
+    out.put(state.flags);
+    out.put(state.mtu);
+    out.put_strings(state.addresses);
+    out.put_strings(state.routes);
+    out.put_strings(state.neighbours);
+    out.put(static_cast<std::uint32_t>(state.settings.size()));
+    for (const auto& [name, value] : state.settings) {
+        out.put_string(name);
+        out.put_string(value);
+    }
+    return out.take();
+}
+
+Result<LinkState> decode_link(std::string_view bytes) {
+    Decoder in(bytes);
+    LinkState state;
+    state.flags = in.get<std::uint32_t>();
+    state.mtu = in.get<std::uint32_t>();
+    state.addresses = in.get_strings();
+    state.routes = in.get_strings();
+    state.neighbours = in.get_strings();
+    for (auto left = in.get<std::uint32_t>(); left > 0 && in.ok(); --left) {
+        std::string name = in.get_string();
+        state.settings.emplace_back(std::move(name), in.get_string());
+    }
+    if (!in.finished()) {
+        return fail(ErrorKind::kInput, "the former state of a link is damaged");
+    }
+    return state;
 }
 
 LinkState at_mtu(LinkState state, std::uint32_t mtu) {

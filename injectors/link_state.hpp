@@ -28,6 +28,10 @@ struct LinkState {
     LinkSettings settings;
 };
 
+/// For the journal, and back; kInput on bytes that are no such state.
+[[nodiscard]] std::string encode_link(const LinkState& state);
+[[nodiscard]] Result<LinkState> decode_link(std::string_view bytes);
+
 /// The same with another MTU, without what a link of that MTU cannot have.
 [[nodiscard]] LinkState at_mtu(LinkState state, std::uint32_t mtu);
 

@@ -33,6 +33,9 @@ namespace {
 constexpr int SO_NETNS_COOKIE = 71;
 #endif
 
+/// A management agent answers in milliseconds; one that the fabric keeps away from us never does.
+constexpr auto kManagementAnswer = std::chrono::seconds(2);
+
 Nanoseconds read_clock(clockid_t clock) {
     timespec now{};
     clock_gettime(clock, &now);
@@ -97,6 +100,40 @@ public:
                 return channel.request(message, fmt::format("set the link modes of {}", nic));
             });
     }
+    Result<hardware::DcbState> dcb(std::int32_t ifindex) override {
+        return name_of(ifindex).and_then([&](const std::string& nic) { return hardware::read_dcb(channel_, nic); });
+    }
+    Result<void> set_class_rates(std::int32_t ifindex, const hardware::ClassRates& rates) override {
+        return name_of(ifindex).and_then(
+            [&](const std::string& nic) { return hardware::write_class_rates(channel_, nic, rates); });
+    }
+    Result<std::vector<hardware::VfRecord>> vfs(std::int32_t ifindex) override {
+        return hardware::read_vfs(channel_, ifindex);
+    }
+    Result<void> set_vf_rates(std::int32_t ifindex, std::uint32_t vf, BitRate min, BitRate max) override {
+        return hardware::write_vf_rates(channel_, ifindex, vf, min, max);
+    }
+    Result<std::vector<hardware::DevlinkPort>> devlink_ports() override {
+        return ask_family("devlink", hardware::list_devlink_ports);
+    }
+    Result<std::vector<hardware::RateObject>> devlink_rates() override {
+        return ask_family("devlink", hardware::list_rates);
+    }
+    Result<void> set_devlink_rate(const hardware::RateKey& key, BitRate max) override {
+        return ask_family("devlink", [&](NetlinkChannel& channel, const hardware::GenericFamily& devlink) {
+            return hardware::write_rate_max(channel, devlink, key, max);
+        });
+    }
+    Result<hardware::IbPortInfo> ib_port(const hardware::IbPortAddress& port) override {
+        return hardware::IbPort::open(port).and_then(
+            [](hardware::IbPort open) { return open.query(Deadline::after(kManagementAnswer)); });
+    }
+    Result<void> change_ib_port(const hardware::IbPortAddress& port, const hardware::IbPortChange& change) override {
+        return hardware::IbPort::open(port).and_then(
+            [&](hardware::IbPort open) { return open.set(change, Deadline::after(kManagementAnswer)); });
+    }
+    const hardware::Sysfs& sysfs() const override { return sysfs_; }
+    hardware::Privileges privileges() override { return hardware::read_privileges(); }
     Result<std::vector<std::string>> rules() override { return list_rules(channel_); }
     Result<std::vector<std::string>> nft_list(std::string_view request) override {
         return list_nft(netns_fd_.get(), request);
@@ -239,24 +276,42 @@ public:
     Result<void> remove_file(const std::string& path) override { return host_files::remove_file(path); }
 
 private:
-    /// Speaks to ethtool about an interface, over a socket of its own: it is seldom needed.
-    template <class Action>
-    std::invoke_result_t<Action, NetlinkChannel&, const hardware::GenericFamily&, const std::string&>
-    ask_ethtool(std::int32_t ifindex, Action action) {
-        auto channel = NetlinkChannel::open_in(netns_fd_.get(), NETLINK_GENERIC);
-        if (!channel) {
-            return tl::unexpected(channel.error());
-        }
-        const auto ethtool = hardware::find_family(*channel, "ethtool");
+    /// The present name of an interface.
+    Result<std::string> name_of(std::int32_t ifindex) {
         const auto links = list_links(channel_);
-        if (!ethtool || !links) {
-            return tl::unexpected(ethtool ? links.error() : ethtool.error());
+        if (!links) {
+            return tl::unexpected(links.error());
         }
         const auto link =
             std::find_if(links->begin(), links->end(), [&](const LinkRecord& each) { return each.ifindex == ifindex; });
         return link == links->end()
-                   ? fail_errno(ErrorKind::kHarness, fmt::format("look at the modes of interface {}", ifindex), ENODEV)
-                   : action(*channel, *ethtool, link->name);
+                   ? Result<std::string>(
+                         fail_errno(ErrorKind::kHarness, fmt::format("find the name of interface {}", ifindex), ENODEV))
+                   : Result<std::string>(link->name);
+    }
+
+    /// Speaks to a generic netlink family, over a socket of its own: it is seldom needed.
+    template <class Action> std::invoke_result_t<Action, NetlinkChannel&, const hardware::GenericFamily&>
+    ask_family(std::string_view name, Action action) {
+        auto channel = NetlinkChannel::open_in(netns_fd_.get(), NETLINK_GENERIC);
+        if (!channel) {
+            return tl::unexpected(channel.error());
+        }
+        const auto family = hardware::find_family(*channel, name);
+        return family ? action(*channel, *family) : tl::unexpected(family.error());
+    }
+
+    /// Speaks to ethtool about an interface.
+    template <class Action>
+    std::invoke_result_t<Action, NetlinkChannel&, const hardware::GenericFamily&, const std::string&>
+    ask_ethtool(std::int32_t ifindex, Action action) {
+        const auto nic = name_of(ifindex);
+        if (!nic) {
+            return tl::unexpected(nic.error());
+        }
+        return ask_family("ethtool", [&](NetlinkChannel& channel, const hardware::GenericFamily& ethtool) {
+            return action(channel, ethtool, *nic);
+        });
     }
 
     /// Does it where the path means what is asked for: settings of the network belong to the namespace of whoever
@@ -276,6 +331,7 @@ private:
     NetlinkChannel events_;
     NetnsIdentity netns_;
     UniqueFd netns_fd_; ///< for sockets of other protocols
+    hardware::Sysfs sysfs_;
     std::optional<Result<KernelFeatures>> features_;
 };
 

@@ -32,6 +32,26 @@ Result<std::vector<LinkRecord>> find_device(HostOps& ops, const DeviceIdentity& 
     return std::vector<LinkRecord>();
 }
 
+Result<LinkRecord> find_hardware(HostOps& ops, const DeviceIdentity& device) {
+    const auto found = find_device(ops, device);
+    if (!found || found->empty()) {
+        return found ? fail(ErrorKind::kInput, fmt::format("the interface {} is gone", device.name))
+                     : tl::unexpected(found.error());
+    }
+    const LinkRecord& link = found->front();
+    const auto refuse = [&](std::string why) {
+        return fail(Error(ErrorKind::kRefused, fmt::format("{} {}", link.name, why)).with("nic", link.name));
+    };
+    if (!link.kind.empty()) {
+        return refuse(fmt::format("is no hardware ({})", link.kind));
+    }
+    const auto index = ops.sysfs().read_number(fmt::format("class/net/{}/ifindex", link.name));
+    if (!index || *index != static_cast<std::uint64_t>(link.ifindex)) {
+        return refuse("is not to be found in sysfs: the one that is mounted shows another network namespace");
+    }
+    return link;
+}
+
 Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex, const LinkState& former) {
     const Deadline carrier = Deadline::after(kTraining);
     auto restored = restore_link(ops, ifindex, former, carrier);

@@ -25,4 +25,8 @@ namespace railbreak::injectors {
 /// The device with this identity in the namespace of `ops`, by interface index; empty when it is gone.
 [[nodiscard]] Result<std::vector<LinkRecord>> find_device(HostOps& ops, const DeviceIdentity& device);
 
+/// The device, when it is a NIC of hardware that sysfs shows by this name. kRefused when it is one of software, or when
+/// sysfs is that of another namespace; kInput when it is gone.
+[[nodiscard]] Result<LinkRecord> find_hardware(HostOps& ops, const DeviceIdentity& device);
+
 } // namespace railbreak::injectors

@@ -35,6 +35,13 @@ public:
         return inner_.route_devices(address);
     }
     Result<hardware::LinkModes> link_modes(std::int32_t ifindex) override { return inner_.link_modes(ifindex); }
+    Result<hardware::DcbState> dcb(std::int32_t ifindex) override { return inner_.dcb(ifindex); }
+    Result<std::vector<hardware::VfRecord>> vfs(std::int32_t ifindex) override { return inner_.vfs(ifindex); }
+    Result<std::vector<hardware::DevlinkPort>> devlink_ports() override { return inner_.devlink_ports(); }
+    Result<std::vector<hardware::RateObject>> devlink_rates() override { return inner_.devlink_rates(); }
+    Result<hardware::IbPortInfo> ib_port(const hardware::IbPortAddress& port) override { return inner_.ib_port(port); }
+    const hardware::Sysfs& sysfs() const override { return inner_.sysfs(); }
+    hardware::Privileges privileges() override { return inner_.privileges(); }
     Result<bool> wait_event(Deadline deadline) override { return inner_.wait_event(deadline); }
     Result<void> may_change(std::int32_t ifindex) override { return inner_.may_change(ifindex); }
     Result<std::vector<std::string>> rules() override { return inner_.rules(); }
@@ -61,6 +68,18 @@ public:
     }
     Result<void> set_advertised_modes(std::int32_t ifindex, const std::vector<std::uint32_t>& modes) override {
         return step("set_advertised_modes", [&] { return inner_.set_advertised_modes(ifindex, modes); });
+    }
+    Result<void> set_class_rates(std::int32_t ifindex, const hardware::ClassRates& rates) override {
+        return step("set_class_rates", [&] { return inner_.set_class_rates(ifindex, rates); });
+    }
+    Result<void> set_vf_rates(std::int32_t ifindex, std::uint32_t vf, BitRate min, BitRate max) override {
+        return step("set_vf_rates", [&] { return inner_.set_vf_rates(ifindex, vf, min, max); });
+    }
+    Result<void> set_devlink_rate(const hardware::RateKey& key, BitRate max) override {
+        return step("set_devlink_rate", [&] { return inner_.set_devlink_rate(key, max); });
+    }
+    Result<void> change_ib_port(const hardware::IbPortAddress& port, const hardware::IbPortChange& change) override {
+        return step("change_ib_port", [&] { return inner_.change_ib_port(port, change); });
     }
     Result<void> make_ifb(std::string_view name, std::string_view alias) override {
         return step("make_ifb", [&] { return inner_.make_ifb(name, alias); });

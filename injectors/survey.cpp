@@ -42,7 +42,14 @@ FaultRequest example(FaultKind kind, const std::string& nic, const std::string& 
     case FaultKind::kKill:
     case FaultKind::kCpu:
     case FaultKind::kDiskFull:
-    case FaultKind::kPortSpeed: break;
+    case FaultKind::kPortSpeed:
+    case FaultKind::kClassRate:
+    case FaultKind::kVfRate:
+    case FaultKind::kDevlinkRate:
+    case FaultKind::kIbRate:
+    case FaultKind::kIbDown:
+    case FaultKind::kPcieSpeed:
+    case FaultKind::kPciRemove: break;
     }
     return request;
 }
@@ -98,6 +105,21 @@ BitRate slowest_of(HostOps& ops, const LinkRecord& link) {
     return slowest;
 }
 
+/// A rate that the mechanism can make, if there is one.
+BitRate example_rate(HostOps& ops, FaultKind kind, const LinkRecord& link) {
+    constexpr std::uint64_t kGiga = 1'000'000'000;
+    if (kind == FaultKind::kPortSpeed) {
+        return slowest_of(ops, link);
+    }
+    if (kind == FaultKind::kIbRate) {
+        return BitRate::bits_per_s(5 * kGiga / 2); // one lane at the lowest speed
+    }
+    if (kind == FaultKind::kPcieSpeed) {
+        return BitRate::bits_per_s(1'000 * kGiga); // whatever its next lower speed carries
+    }
+    return BitRate::bits_per_s(in_hardware(kind) ? kGiga : kGiga / 1'000);
+}
+
 Result<FaultTarget> this_process(HostOps& ops) {
     const auto found = ops.process(getpid());
     if (!found || !*found) {
@@ -118,9 +140,7 @@ SurveyedNic survey_nic(HostOps& ops, const std::vector<LinkRecord>& links, const
             continue;
         }
         FaultRequest request = example(kind, link.name, other);
-        if (kind == FaultKind::kPortSpeed) {
-            request.rate = slowest_of(ops, link);
-        }
+        request.rate = example_rate(ops, kind, link);
         if (kind == FaultKind::kReroute && other.empty()) {
             nic.kinds.push_back({.kind = kind, .reason = "no other NIC with carrier could take over"});
             continue;
@@ -189,8 +209,34 @@ std::string_view proof_of(FaultKind kind) {
     case FaultKind::kDiskFull: return "room read back; a write fails";
     case FaultKind::kPortSpeed:
         return "modes read back; its whole course on an emulated e1000e, whose speed is pretended";
+    case FaultKind::kClassRate:
+        return "read back; messages against recorded answers; its whole course on a pretended NIC";
+    case FaultKind::kVfRate:
+    case FaultKind::kDevlinkRate:
+        return "read back; messages against recorded answers; its whole course on a pretended function";
+    case FaultKind::kIbRate:
+    case FaultKind::kIbDown: return "read back; its whole course on a simulated fabric, whose training is pretended";
+    case FaultKind::kPcieSpeed: return "read back; its whole course on a tree of files";
+    case FaultKind::kPciRemove:
+        return "gone from the bus; its whole course on an emulated e1000e, with all that the interface had";
     }
     return "";
+}
+
+std::string_view unproven_of(FaultKind kind) {
+    if (kind < FaultKind::kPortSpeed) {
+        return "";
+    }
+    static constexpr std::array<std::string_view, 8> kNeeds{
+        "needs a port and a partner that train at a lower speed",
+        "needs a NIC of mlx4, mlx5 or mlxsw that keeps to the rate, RoCE included",
+        "needs a virtual function whose driver keeps to the rate",
+        "needs a function in switchdev mode whose driver keeps to the rate",
+        "needs an InfiniBand port that trains anew, and a subnet manager that allows it",
+        "needs an InfiniBand port that can be enabled again from its own host",
+        "needs a PCIe port that trains at a lower speed",
+        "needs a NIC of a real cluster: settings of its driver beyond those of the link are not put back"};
+    return kNeeds.at(static_cast<std::size_t>(kind) - static_cast<std::size_t>(FaultKind::kPortSpeed));
 }
 
 } // namespace railbreak::injectors

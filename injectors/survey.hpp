@@ -48,5 +48,8 @@ struct Survey {
 /// How a kind of fault is proven in railbreak's own tests, one sentence: for people who must decide whether to trust
 /// it.
 [[nodiscard]] std::string_view proof_of(FaultKind kind);
+/// What has not been seen with such hardware yet, and what it needs: "needs a NIC of ...". Empty when the kind is
+/// proven.
+[[nodiscard]] std::string_view unproven_of(FaultKind kind);
 
 } // namespace railbreak::injectors

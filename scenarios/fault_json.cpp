@@ -24,6 +24,10 @@ Nanoseconds nanoseconds(const json& object, const char* key, Nanoseconds max) {
     return Nanoseconds(integer(object, key, 0, max.count()));
 }
 
+std::optional<Mechanism> unusual(Mechanism mechanism, Mechanism usual) {
+    return mechanism == usual ? std::nullopt : std::optional(mechanism);
+}
+
 LossBursts bursts_from(const json& object) {
     return {.good_to_bad = millionths(object, "good_to_bad_millionths"),
             .bad_to_good = millionths(object, "bad_to_good_millionths"),
@@ -71,10 +75,14 @@ FaultStrength strength_from(const json& object, FaultKind kind, const ClusterSpe
         break;
     case FaultKind::kCap:
         if (object.contains("mechanism")) {
-            result.mechanism = word(object, "mechanism", kCapMechanisms);
+            result.mechanism = unusual(word(object, "mechanism", kCapMechanisms), kCapMechanisms.front());
         }
         break;
     case FaultKind::kLinkDown:
+        if (object.contains("mechanism")) {
+            result.mechanism = unusual(word(object, "mechanism", kLinkDownMechanisms), kLinkDownMechanisms.front());
+        }
+        break;
     case FaultKind::kFlap:
     case FaultKind::kBlackhole:
     case FaultKind::kPause:
@@ -102,10 +110,9 @@ json strength_to_json(const PlannedFault& fault) {
     case FaultKind::kCpu: return {{"cpu_millionths", strength.cpu}};
     case FaultKind::kLate: return {{"late_ns", strength.late.count()}};
     case FaultKind::kDiskFull: return {{"leave_bytes", strength.leave.bytes()}};
-    case FaultKind::kCap: // the usual mechanism is not written: plans of before keep their hashes
-        return strength.mechanism == CapMechanism::kTrafficControl ? json::object()
-                                                                   : json{{"mechanism", to_string(strength.mechanism)}};
-    case FaultKind::kLinkDown:
+    case FaultKind::kCap:
+    case FaultKind::kLinkDown: // the usual mechanism is not written: plans of before keep their hashes
+        return strength.mechanism ? json{{"mechanism", to_string(*strength.mechanism)}} : json::object();
     case FaultKind::kFlap:
     case FaultKind::kBlackhole:
     case FaultKind::kPause:

@@ -13,6 +13,7 @@ constexpr std::array<std::string_view, 18> kParticular{
     "probability", "bursts", "peers",    "mtu",    "via",  "share", "by",    "leave",  "mechanism"};
 
 constexpr std::array kCap{KeySpec{"direction"}, KeySpec{"rate"}, KeySpec{"fraction"}, KeySpec{"mechanism"}};
+constexpr std::array kLinkDown{KeySpec{"mechanism"}};
 constexpr std::array kFlap{KeySpec{"period", kRequired}, KeySpec{"duty"}, KeySpec{"down"}, KeySpec{"count", kRequired},
                            KeySpec{"jitter"}};
 constexpr std::array kDelay{KeySpec{"direction"}, KeySpec{"delay", kRequired}, KeySpec{"jitter"}};
@@ -36,6 +37,7 @@ std::span<const std::string_view> particular_fault_keys() {
 std::span<const KeySpec> fault_keys(FaultKind kind) {
     switch (kind) {
     case FaultKind::kCap: return kCap;
+    case FaultKind::kLinkDown: return kLinkDown;
     case FaultKind::kFlap: return kFlap;
     case FaultKind::kDelay: return kDelay;
     case FaultKind::kLoss: return kLoss;
@@ -49,7 +51,6 @@ std::span<const KeySpec> fault_keys(FaultKind kind) {
     case FaultKind::kCpu: return kCpu;
     case FaultKind::kLate: return kLate;
     case FaultKind::kDiskFull: return kDiskFull;
-    case FaultKind::kLinkDown:
     case FaultKind::kPause:
     case FaultKind::kKill: return {};
     }

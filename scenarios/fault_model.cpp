@@ -87,12 +87,34 @@ std::string_view to_string(Direction direction) {
     return "unknown";
 }
 
-std::string_view to_string(CapMechanism mechanism) {
+std::string_view to_string(Mechanism mechanism) {
     switch (mechanism) {
-    case CapMechanism::kTrafficControl: return "tc";
-    case CapMechanism::kLinkModes: return "link_modes";
+    case Mechanism::kTrafficControl: return "tc";
+    case Mechanism::kAdminDown: return "admin_down";
+    case Mechanism::kLinkModes: return "link_modes";
+    case Mechanism::kClassRate: return "dcb_class_rate";
+    case Mechanism::kVfRate: return "vf_rate";
+    case Mechanism::kDevlinkRate: return "devlink_rate";
+    case Mechanism::kIbPort: return "ib_port";
+    case Mechanism::kPcieSpeed: return "pcie_speed";
+    case Mechanism::kPciRemove: return "pci_remove";
     }
     return "unknown";
+}
+
+bool can_slow(Mechanism mechanism, Direction direction) {
+    switch (mechanism) {
+    case Mechanism::kTrafficControl: return true;
+    case Mechanism::kClassRate:
+    case Mechanism::kVfRate:
+    case Mechanism::kDevlinkRate: return direction == Direction::kSend; // a NIC schedules what it sends
+    case Mechanism::kLinkModes:
+    case Mechanism::kIbPort:
+    case Mechanism::kPcieSpeed: return direction == Direction::kBoth; // a link has one speed
+    case Mechanism::kAdminDown:
+    case Mechanism::kPciRemove: return false;
+    }
+    return false;
 }
 
 bool share_a_side(Direction a, Direction b) {

@@ -56,15 +56,29 @@ inline constexpr std::array kDirections{Direction::kSend, Direction::kReceive, D
 /// Whether both act on a common side.
 [[nodiscard]] bool share_a_side(Direction a, Direction b);
 
-/// How a cap is made.
-enum class CapMechanism : std::uint8_t {
-    kTrafficControl, ///< the kernel's queues; acts on kernel traffic
-    kLinkModes,      ///< the port trains at a lower speed; acts on all traffic, and needs a NIC that can
+/// How a cap or a link_down is made. All but the first two are the hardware's: they act on all traffic, RDMA included,
+/// and need a NIC that can.
+enum class Mechanism : std::uint8_t {
+    kTrafficControl, ///< of a cap, the usual: the kernel's queues; acts on kernel traffic
+    kAdminDown,      ///< of a link_down, the usual
+    kLinkModes,      ///< the port trains at a lower speed
+    kClassRate,      ///< the NIC limits what it sends in each traffic class
+    kVfRate,         ///< the physical function limits what the NIC, a virtual one, sends
+    kDevlinkRate,    ///< the same through devlink
+    kIbPort,         ///< the InfiniBand port runs at another width or speed, or is disabled
+    kPcieSpeed,      ///< the PCI Express link runs at a lower speed
+    kPciRemove,      ///< the NIC is removed from its bus
 };
-/// Every CapMechanism.
-inline constexpr std::array kCapMechanisms{CapMechanism::kTrafficControl, CapMechanism::kLinkModes};
-/// "tc", "link_modes".
-[[nodiscard]] std::string_view to_string(CapMechanism mechanism);
+/// Those of a cap and of a link_down, the usual one first.
+inline constexpr std::array kCapMechanisms{Mechanism::kTrafficControl, Mechanism::kLinkModes,   Mechanism::kClassRate,
+                                           Mechanism::kVfRate,         Mechanism::kDevlinkRate, Mechanism::kIbPort,
+                                           Mechanism::kPcieSpeed};
+inline constexpr std::array kLinkDownMechanisms{Mechanism::kAdminDown, Mechanism::kIbPort, Mechanism::kPciRemove};
+/// "tc", "admin_down", "link_modes", "dcb_class_rate", "vf_rate", "devlink_rate", "ib_port", "pcie_speed",
+/// "pci_remove".
+[[nodiscard]] std::string_view to_string(Mechanism mechanism);
+/// Sides of a port that a cap by this mechanism can slow.
+[[nodiscard]] bool can_slow(Mechanism mechanism, Direction direction);
 
 /// Probabilities and shares are whole millionths, so that the same plan is the same bytes everywhere.
 using Millionths = std::uint32_t;
@@ -81,17 +95,17 @@ struct LossBursts {
 
 /// How strong a fault is. Which members count is told by the kind; the others keep their defaults.
 struct FaultStrength {
-    CapMechanism mechanism = CapMechanism::kTrafficControl; ///< kCap
-    Millionths probability = 0;       ///< kLoss (unless in bursts), kCorrupt, kDuplicate, kReorder: of each packet
-    std::optional<LossBursts> bursts; ///< kLoss
-    Nanoseconds delay{0};             ///< kDelay, kReorder
-    Nanoseconds jitter{0};            ///< kDelay: each packet's delay is uniform in delay +- jitter
-    std::vector<std::int32_t> peers;  ///< kPartition: hosts, ascending, each once
-    std::int32_t mtu_bytes = 0;       ///< kMtu
-    std::int32_t via_nic = 0;         ///< kReroute: the NIC of the same host that takes over
-    Millionths cpu = 0;               ///< kCpu: part of one CPU
-    Nanoseconds late{0};              ///< kLate
-    ByteCount leave;                  ///< kDiskFull: room that is left
+    std::optional<Mechanism> mechanism; ///< kCap, kLinkDown; empty: the usual one
+    Millionths probability = 0;         ///< kLoss (unless in bursts), kCorrupt, kDuplicate, kReorder: of each packet
+    std::optional<LossBursts> bursts;   ///< kLoss
+    Nanoseconds delay{0};               ///< kDelay, kReorder
+    Nanoseconds jitter{0};              ///< kDelay: each packet's delay is uniform in delay +- jitter
+    std::vector<std::int32_t> peers;    ///< kPartition: hosts, ascending, each once
+    std::int32_t mtu_bytes = 0;         ///< kMtu
+    std::int32_t via_nic = 0;           ///< kReroute: the NIC of the same host that takes over
+    Millionths cpu = 0;                 ///< kCpu: part of one CPU
+    Nanoseconds late{0};                ///< kLate
+    ByteCount leave;                    ///< kDiskFull: room that is left
     bool operator==(const FaultStrength&) const = default;
 };
 

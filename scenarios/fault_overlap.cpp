@@ -21,11 +21,33 @@ bool same_host(const FaultSpec& a, const FaultSpec& b) {
     return a.target.host && a.target.host == b.target.host;
 }
 
+/// Two ways of doing something to one NIC that do not go together at a time.
+std::optional<Conflict> conflict_of_mechanisms(const FaultSpec& a, const FaultSpec& b, const std::string& both) {
+    const auto either_is = [&](Mechanism mechanism) {
+        return a.strength.mechanism == mechanism || b.strength.mechanism == mechanism;
+    };
+    if (!overlap(a, b)) {
+        return std::nullopt;
+    }
+    if (either_is(Mechanism::kVfRate) && either_is(Mechanism::kDevlinkRate)) {
+        return Conflict{both + " limit the same function by vf_rate and by devlink_rate, which do not know each other",
+                        "use one of the two mechanisms"};
+    }
+    if (either_is(Mechanism::kPciRemove)) {
+        return Conflict{both + " act on the same NIC, which pci_remove takes away with all that is on it",
+                        "let them act one after the other"};
+    }
+    return std::nullopt;
+}
+
 std::optional<Conflict> conflict_on_nic(const FaultSpec& a, const FaultSpec& b) {
     const std::string both = fmt::format("{} and {}", quote(b.name), quote(a.name));
     if (takes_link_down(a) && takes_link_down(b) && overlap(a, b)) {
         return Conflict{both + " take the same link down at the same time",
                         "write one link_down with a longer \"for\""};
+    }
+    if (auto conflict = conflict_of_mechanisms(a, b, both)) {
+        return conflict;
     }
     if (both_are(a, b, FaultKind::kReroute) && overlap(a, b)) {
         return Conflict{both + " reroute the same NIC at the same time", "a NIC's traffic can go one way at a time"};

@@ -123,9 +123,23 @@ private:
     void read_rates(const Field& map, FaultSpec& fault) {
         with(map, "direction", [&](const Field& field) { store_choice(field, kDirections, fault.direction); });
         with(map, "rate", [&](const Field& field) { fault.rate = fields_.rate(field, kMinRate, kMaxRate); });
-        with(map, "mechanism",
-             [&](const Field& field) { store_choice(field, kCapMechanisms, fault.strength.mechanism); });
+        with(map, "mechanism", [&](const Field& field) { read_mechanism(field, fault); });
         with(map, "fraction", [&](const Field& field) { fault.fraction = fields_.fraction(field); });
+    }
+
+    /// The usual one is as good as none.
+    void read_mechanism(const Field& field, FaultSpec& fault) {
+        const auto read = [&](const auto& choices) {
+            Mechanism mechanism = choices.front();
+            if (store_choice(field, choices, mechanism) && mechanism != choices.front()) {
+                fault.strength.mechanism = mechanism;
+            }
+        };
+        if (fault.kind == FaultKind::kCap) {
+            read(kCapMechanisms);
+        } else {
+            read(kLinkDownMechanisms);
+        }
     }
 
     void read_packets(const Field& map, FaultSpec& fault) {

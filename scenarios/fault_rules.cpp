@@ -114,12 +114,16 @@ private:
         }
     }
 
-    /// A port has one speed for both sides.
     void check_mechanism(const FaultSpec& fault, const std::string& path) {
-        if (fault.strength.mechanism == CapMechanism::kLinkModes && fault.direction != Direction::kBoth) {
-            report(path + ".direction",
-                   fmt::format("link modes cannot slow the side \"{}\" alone", to_string(fault.direction)),
-                   "allowed with \"mechanism: link_modes\": both");
+        const Mechanism mechanism = fault.strength.mechanism.value_or(Mechanism::kTrafficControl);
+        if (!can_slow(mechanism, fault.direction)) {
+            const bool sends = can_slow(mechanism, Direction::kSend);
+            report(written(path + ".direction") ? path + ".direction" : path + ".mechanism",
+                   fmt::format("{} slows {}, not \"{}\"", to_string(mechanism),
+                               sends ? "only what the NIC sends" : "both sides of a port alike",
+                               to_string(fault.direction)),
+                   fmt::format("allowed with \"mechanism: {}\": direction: {}", to_string(mechanism),
+                               sends ? "send" : "both"));
         }
     }
 

@@ -34,6 +34,11 @@ std::string describe(const LossBursts& bursts) {
                        percent(bursts.loss_in_good));
 }
 
+/// " by ib_port"; empty for the usual mechanism.
+std::string by_mechanism(const FaultStrength& strength) {
+    return strength.mechanism ? fmt::format(" by {}", to_string(*strength.mechanism)) : "";
+}
+
 /// What the kind says beside its target and its times; empty when that is nothing.
 std::string strength_of(const FaultSpec& fault, BitRate line_rate) {
     const FaultStrength& strength = fault.strength;
@@ -42,7 +47,7 @@ std::string strength_of(const FaultSpec& fault, BitRate line_rate) {
     case FaultKind::kCap:
         return fmt::format("{} at {}{}{}", direction, to_string(rate_of(fault, line_rate)),
                            fault.fraction ? fmt::format(" ({} of the line rate)", fault.fraction->str()) : "",
-                           strength.mechanism == CapMechanism::kLinkModes ? " by link modes" : "");
+                           by_mechanism(strength));
     case FaultKind::kFlap:
         return fmt::format("{} times {} of {}{}", fault.flap->count, railbreak::to_string(fault.flap->down),
                            railbreak::to_string(fault.flap->period),
@@ -67,7 +72,7 @@ std::string strength_of(const FaultSpec& fault, BitRate line_rate) {
     case FaultKind::kCpu: return fmt::format("{} of one CPU", percent(strength.cpu));
     case FaultKind::kLate: return fmt::format("by {}", railbreak::to_string(strength.late));
     case FaultKind::kDiskFull: return fmt::format("but {}", to_string(strength.leave));
-    case FaultKind::kLinkDown:
+    case FaultKind::kLinkDown: return strength.mechanism ? by_mechanism(strength).substr(1) : "";
     case FaultKind::kPause:
     case FaultKind::kKill: return "";
     }

@@ -117,6 +117,11 @@ void take_kind(Members& order, const Json& json, FaultRequest& request) {
         order.take_direction(request.direction);
         order.take<std::vector<std::string>>("peer_addresses", request.peers);
         break;
+    case FaultKind::kClassRate:
+    case FaultKind::kVfRate:
+    case FaultKind::kDevlinkRate:
+    case FaultKind::kIbRate:
+    case FaultKind::kPcieSpeed:
     case FaultKind::kPortSpeed: order.take_rate("rate_bits_per_s", request.rate); break;
     case FaultKind::kMtu: order.take<std::uint32_t>("mtu_bytes", request.mtu_bytes); break;
     case FaultKind::kReroute: order.take<std::string>("via_nic", request.via_nic); break;
@@ -127,6 +132,8 @@ void take_kind(Members& order, const Json& json, FaultRequest& request) {
         request.leave = ByteCount::bytes(bytes);
         break;
     case FaultKind::kLinkDown:
+    case FaultKind::kIbDown:
+    case FaultKind::kPciRemove:
     case FaultKind::kPause:
     case FaultKind::kKill: break;
     }
@@ -146,13 +153,15 @@ Result<FaultRequest> fault_request_from_json(const Json& json) {
     }
     if (kind) {
         request.kind = *kind;
-        if (*kind == FaultKind::kCap && json.contains("mechanism")) {
+        if (json.contains("mechanism")) {
             std::string mechanism;
             order.take<std::string>("mechanism", mechanism);
-            if (!order.error() && mechanism != "tc" && mechanism != "link_modes") {
-                return fail(ErrorKind::kHarness, fmt::format("this agent knows no mechanism \"{}\"", mechanism));
+            const auto made = injectors::kind_made_by(*kind, mechanism);
+            if (!order.error() && !made) {
+                return fail(ErrorKind::kHarness,
+                            fmt::format("this agent knows no {} by the mechanism \"{}\"", kind_name, mechanism));
             }
-            request.kind = mechanism == "link_modes" ? FaultKind::kPortSpeed : *kind;
+            request.kind = made.value_or(*kind);
         }
         switch (target_kind(*kind)) {
         case TargetKind::kNic: order.take<std::string>("nic", request.nic); break;

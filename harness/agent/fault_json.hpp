@@ -8,7 +8,8 @@ namespace railbreak::agent {
 
 /// An order: {id, kind} and what its kind needs:
 ///   NIC faults         nic; direction where the kind has one
-///   cap                rate_bits_per_s; mechanism "link_modes" for the speed of the port itself
+///   cap                rate_bits_per_s
+///   cap, link_down     mechanism where it is not the usual one, as scenarios name it: "link_modes", "ib_port", ...
 ///   delay .. reorder   delay_ns, jitter_ns, probability_millionths, bursts {good_to_bad_millionths, ...}, as the plan
 ///                      names them
 ///   partition          peer_addresses

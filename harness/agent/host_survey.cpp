@@ -86,9 +86,13 @@ std::string nearest_existing(std::filesystem::path path) {
 }
 
 Json to_json(const SurveyedKind& kind) {
-    return {{"kind", to_string(kind.kind)}, {"possible", kind.reason.empty()},
-            {"mechanism", kind.mechanism},  {"realism", kind.realism},
-            {"data_path", kind.data_path},  {"proven", injectors::proof_of(kind.kind)},
+    return {{"kind", to_string(kind.kind)},
+            {"possible", kind.reason.empty()},
+            {"mechanism", kind.mechanism},
+            {"realism", kind.realism},
+            {"data_path", kind.data_path},
+            {"proven", injectors::proof_of(kind.kind)},
+            {"unproven", injectors::unproven_of(kind.kind)},
             {"reason", kind.reason}};
 }
 

@@ -11,18 +11,20 @@ using injectors::SurveyedKind;
 using scenarios::FaultKind;
 using scenarios::FaultSpec;
 
-bool is_port_speed(const FaultSpec& fault) {
-    return fault.kind == FaultKind::kCap && fault.strength.mechanism == scenarios::CapMechanism::kLinkModes;
-}
-
 std::string name_of(const FaultSpec& fault) {
-    return is_port_speed(fault) ? "cap by link_modes" : std::string(to_string(fault.kind));
+    std::string name(to_string(fault.kind));
+    return fault.strength.mechanism ? name + " by " + std::string(to_string(*fault.strength.mechanism)) : name;
 }
 
 /// What the injectors call the kind; a flapping link is a link that is taken down several times.
 std::string_view injected_as(const FaultSpec& fault) {
-    return is_port_speed(fault) ? to_string(injectors::FaultKind::kPortSpeed)
-                                : to_string(fault.kind == FaultKind::kFlap ? FaultKind::kLinkDown : fault.kind);
+    if (fault.strength.mechanism) {
+        const auto asked = fault.kind == FaultKind::kCap ? injectors::FaultKind::kCap : injectors::FaultKind::kLinkDown;
+        if (const auto made = injectors::kind_made_by(asked, to_string(*fault.strength.mechanism))) {
+            return to_string(*made);
+        }
+    }
+    return to_string(fault.kind == FaultKind::kFlap ? FaultKind::kLinkDown : fault.kind);
 }
 
 void add_target(HostFit& fit, const FaultSpec& fault, const std::string& target,

@@ -27,7 +27,7 @@ struct HostFit {
 
 /// One kind on every host that has answered.
 struct KindFit {
-    std::string kind; ///< as scenarios call it; "cap by link_modes" for the speed of the port itself
+    std::string kind; ///< as scenarios call it, with its mechanism: "cap by link_modes"
     std::vector<HostFit> hosts;
     /// On every host, and there is one.
     [[nodiscard]] bool possible() const;

@@ -33,8 +33,12 @@ void add_kinds(std::string& text, const std::vector<SurveyedKind>& kinds) {
     std::vector<std::pair<std::string, std::vector<std::string>>> refused;
     for (const SurveyedKind& kind : kinds) {
         if (kind.reason.empty()) {
-            fmt::format_to(std::back_inserter(text), "    yes  {:11} {} ({}, {}); proven: {}\n", to_string(kind.kind),
-                           kind.mechanism, kind.realism, kind.data_path, injectors::proof_of(kind.kind));
+            const std::string_view unproven = injectors::unproven_of(kind.kind);
+            fmt::format_to(
+                std::back_inserter(text), "    {:4} {:11} {} ({}, {}); {}{}{}\n", unproven.empty() ? "yes" : "?",
+                to_string(kind.kind), kind.mechanism, kind.realism, kind.data_path,
+                unproven.empty() ? "" : "unproven here: ", unproven,
+                fmt::format("{}: {}", unproven.empty() ? "proven" : "; tested", injectors::proof_of(kind.kind)));
             continue;
         }
         const auto same =

@@ -1,7 +1,7 @@
 #include "injectors/hardware/dcb.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <string>
 
 #include <fmt/format.h>
 #include <linux/dcbnl.h>
@@ -37,63 +37,26 @@ bool is_dcb(const nlmsghdr& record, int type, std::uint8_t command) {
            static_cast<const dcbmsg*>(NLMSG_DATA(&record))->cmd == command;
 }
 
+/// Proves that the limits are the given ones.
+Result<void> check_rates(NetlinkChannel& channel, std::string_view nic, const ClassRates& wanted) {
+    const auto state = read_dcb(channel, nic);
+    return state ? check_class_rates(nic, wanted, state->max_rates.value_or(ClassRates{})) : fail(Error(state.error()));
+}
+
+} // namespace
+
 std::string to_line(const ClassRates& rates) {
+    const bool alike = std::all_of(rates.begin(), rates.end(), [&](BitRate rate) { return rate == rates.front(); });
     std::string line;
     for (const BitRate rate : rates) {
         line += fmt::format("{}{}", line.empty() ? "" : ", ",
                             rate == BitRate() ? std::string("unlimited") : to_string(rate));
+        if (alike) {
+            break;
+        }
     }
     return line;
 }
-
-/// Writes the limits and looks at the driver's own verdict.
-Result<void> write_rates(NetlinkChannel& channel, std::string_view nic, const ClassRates& rates) {
-    auto message = dcb_set_request(nic, rates);
-    if (!message) {
-        return fail(std::move(message.error()));
-    }
-    Result<int> status = fail(ErrorKind::kHarness, fmt::format("{}: no answer to the new class rates", nic));
-    const auto sent = channel.query(*message, fmt::format("set the class rates of {}", nic),
-                                    [&](const nlmsghdr& record) { status = parse_dcb_set_status(record); });
-    if (!sent) {
-        return fail(name_missing(sent.error(), nic, kMechanism));
-    }
-    if (!status) {
-        return fail(std::move(status.error()));
-    }
-    if (*status != 0) {
-        auto refused =
-            fail_errno(ErrorKind::kHarness, fmt::format("set the class rates of {} in its driver", nic), *status);
-        return fail(name_missing(refused.value(), nic, kMechanism));
-    }
-    return {};
-}
-
-/// Proves that the limits are the given ones.
-Result<void> check_rates(NetlinkChannel& channel, std::string_view nic, const ClassRates& wanted) {
-    const auto state = read_dcb(channel, nic);
-    if (!state) {
-        return fail(Error(state.error()));
-    }
-    if (state->max_rates == wanted) {
-        return {};
-    }
-    const ClassRates seen = state->max_rates.value_or(ClassRates{});
-    const auto wrapped = [&] {
-        for (std::size_t i = 0; i < kTrafficClasses; ++i) {
-            if (wanted[i].bits_per_s() > kLargestFieldValue * kCoarse && seen[i] == mlx5_wrapped_rate(wanted[i])) {
-                return true;
-            }
-        }
-        return false;
-    };
-    return fail(Error(ErrorKind::kHarness, fmt::format("{}: class rates read back differ from those written", nic))
-                    .with("written", to_line(wanted))
-                    .with("read", to_line(seen))
-                    .advise(wrapped() ? "this kernel's mlx5 driver wraps rates above 255 Gbit/s; ask for less" : ""));
-}
-
-} // namespace
 
 bool host_owns_dcb(const DcbState& state) {
     if (!state.dcbx) {
@@ -196,27 +159,72 @@ Result<DcbState> read_dcb(NetlinkChannel& channel, std::string_view nic) {
     return state;
 }
 
+Result<void> write_class_rates(NetlinkChannel& channel, std::string_view nic, const ClassRates& rates) {
+    auto message = dcb_set_request(nic, rates);
+    if (!message) {
+        return fail(std::move(message.error()));
+    }
+    Result<int> status = fail(ErrorKind::kHarness, fmt::format("{}: no answer to the new class rates", nic));
+    const auto sent = channel.query(*message, fmt::format("set the class rates of {}", nic),
+                                    [&](const nlmsghdr& record) { status = parse_dcb_set_status(record); });
+    if (!sent) {
+        return fail(name_missing(sent.error(), nic, kMechanism));
+    }
+    if (!status) {
+        return fail(std::move(status.error()));
+    }
+    if (*status != 0) {
+        auto refused =
+            fail_errno(ErrorKind::kHarness, fmt::format("set the class rates of {} in its driver", nic), *status);
+        return fail(name_missing(refused.value(), nic, kMechanism));
+    }
+    return {};
+}
+
+Result<void> check_class_rates(std::string_view nic, const ClassRates& written, const ClassRates& read) {
+    if (written == read) {
+        return {};
+    }
+    const auto wrapped = [&] {
+        for (std::size_t i = 0; i < kTrafficClasses; ++i) {
+            if (written[i].bits_per_s() > kLargestFieldValue * kCoarse && read[i] == mlx5_wrapped_rate(written[i])) {
+                return true;
+            }
+        }
+        return false;
+    };
+    return fail(Error(ErrorKind::kHarness, fmt::format("{}: class rates read back differ from those written", nic))
+                    .with("written", to_line(written))
+                    .with("read", to_line(read))
+                    .advise(wrapped() ? "this kernel's mlx5 driver wraps rates above 255 Gbit/s; ask for less" : ""));
+}
+
+Result<void> check_dcb_usable(std::string_view nic, const DcbState& state) {
+    if (!state.max_rates) {
+        return fail(Error(ErrorKind::kRefused, fmt::format("{}: the driver has no {}", nic, kMechanism)));
+    }
+    if (!host_owns_dcb(state)) {
+        return fail(Error(ErrorKind::kRefused, fmt::format("{}: a DCBX agent owns the port's DCB settings", nic))
+                        .with("dcbx", fmt::format("0x{:02x}", *state.dcbx))
+                        .advise("give DCBX to the host first; the agent would overwrite the limit"));
+    }
+    return {};
+}
+
 Result<void> set_class_rates(NetlinkChannel& channel, std::string_view nic, const ClassRates& wanted) {
     const auto state = read_dcb(channel, nic);
     if (!state) {
         return fail(Error(state.error()));
     }
-    if (!state->max_rates) {
-        return fail(Error(ErrorKind::kRefused, fmt::format("{}: the driver has no {}", nic, kMechanism)));
+    auto done = check_dcb_usable(nic, *state);
+    if (done) {
+        done = write_class_rates(channel, nic, wanted);
     }
-    if (!host_owns_dcb(*state)) {
-        return fail(Error(ErrorKind::kRefused, fmt::format("{}: a DCBX agent owns the port's DCB settings", nic))
-                        .with("dcbx", fmt::format("0x{:02x}", *state->dcbx))
-                        .advise("give DCBX to the host first; the agent would overwrite the limit"));
-    }
-    if (auto written = write_rates(channel, nic, wanted); !written) {
-        return written;
-    }
-    return check_rates(channel, nic, wanted);
+    return done ? check_rates(channel, nic, wanted) : done;
 }
 
 Result<void> restore_class_rates(NetlinkChannel& channel, std::string_view nic, const ClassRates& former) {
-    auto written = write_rates(channel, nic, former);
+    auto written = write_class_rates(channel, nic, former);
     if (written) {
         written = check_rates(channel, nic, former);
     }

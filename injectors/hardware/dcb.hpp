@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <linux/netlink.h>
@@ -25,6 +26,8 @@ namespace railbreak::injectors::hardware {
 inline constexpr std::size_t kTrafficClasses = 8;
 /// The limit of each traffic class; 0 = unlimited. The kernel's unit is kbit/s.
 using ClassRates = std::array<BitRate, kTrafficClasses>;
+/// "1 Gbit/s, unlimited, ...", one for each class; once where all are alike.
+[[nodiscard]] std::string to_line(const ClassRates& rates);
 
 /// What a port answers to DCB_CMD_IEEE_GET, as far as a rate limit needs it.
 struct DcbState {
@@ -61,6 +64,13 @@ struct DcbState {
 
 /// The port's present state. kRefused with errno=EOPNOTSUPP when the driver has no DCB.
 [[nodiscard]] Result<DcbState> read_dcb(NetlinkChannel& channel, std::string_view nic);
+/// Sets all eight limits and looks at the driver's own verdict, but proves nothing. kRefused with errno=EOPNOTSUPP when
+/// the driver has no DCB. Route channel.
+[[nodiscard]] Result<void> write_class_rates(NetlinkChannel& channel, std::string_view nic, const ClassRates& rates);
+/// kHarness unless the limits read are those written; names the known issue when the driver wrapped them.
+[[nodiscard]] Result<void> check_class_rates(std::string_view nic, const ClassRates& written, const ClassRates& read);
+/// kRefused when the driver has no limits, or a DCBX agent owns the port's settings.
+[[nodiscard]] Result<void> check_dcb_usable(std::string_view nic, const DcbState& state);
 /// Sets all eight limits and proves it by read-back. Refused without maxrate in the driver and when a DCBX agent owns
 /// the port. The state must have been read (and kept for restore_class_rates) before; after an Error from the write on,
 /// some classes may have changed, so restore then too. Route channel.

@@ -45,9 +45,7 @@ Result<void> write_limits(NetlinkChannel& channel, const GenericFamily& devlink,
                    : send(channel, rate_share_request(devlink, key, wanted.share), key, "set the guaranteed rate of");
     };
     const auto max = [&]() -> Result<void> {
-        return now.max == wanted.max
-                   ? Result<void>()
-                   : send(channel, rate_max_request(devlink, key, wanted.max), key, "set the largest rate of");
+        return now.max == wanted.max ? Result<void>() : write_rate_max(channel, devlink, key, wanted.max);
     };
     const bool shrinks = wanted.share < now.share;
     if (auto first = shrinks ? share() : max(); !first) {
@@ -155,6 +153,9 @@ Result<DevlinkPort> parse_devlink_port(const nlmsghdr& record) {
     port.ifindex =
         static_cast<std::int32_t>(attributes.value<std::uint32_t>(DEVLINK_ATTR_PORT_NETDEV_IFINDEX).value_or(0));
     port.flavour = attributes.value<std::uint16_t>(DEVLINK_ATTR_PORT_FLAVOUR).value_or(0);
+    if (port.flavour == DEVLINK_PORT_FLAVOUR_PCI_VF) {
+        port.vf = attributes.value<std::uint16_t>(DEVLINK_ATTR_PORT_PCI_VF_NUMBER);
+    }
     return port;
 }
 
@@ -201,6 +202,10 @@ Result<std::vector<DevlinkPort>> list_devlink_ports(NetlinkChannel& channel, con
         return fail(Error(asked.error()));
     }
     return ports;
+}
+
+Result<void> write_rate_max(NetlinkChannel& channel, const GenericFamily& devlink, const RateKey& key, BitRate max) {
+    return send(channel, rate_max_request(devlink, key, max), key, "set the largest rate of");
 }
 
 Result<void> set_rate(NetlinkChannel& channel, const GenericFamily& devlink, const RateKey& key,

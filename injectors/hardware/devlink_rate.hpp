@@ -50,8 +50,9 @@ struct DevlinkPort {
     std::string bus;
     std::string device;
     std::uint32_t index = 0;
-    std::int32_t ifindex = 0;  ///< 0: none
-    std::uint16_t flavour = 0; ///< DEVLINK_PORT_FLAVOUR_*
+    std::int32_t ifindex = 0;        ///< 0: none
+    std::uint16_t flavour = 0;       ///< DEVLINK_PORT_FLAVOUR_*
+    std::optional<std::uint16_t> vf; ///< of the flavour that stands for a virtual function: its number
     bool operator==(const DevlinkPort&) const = default;
 };
 
@@ -80,6 +81,9 @@ struct DevlinkPort {
 [[nodiscard]] Result<std::vector<DevlinkPort>> list_devlink_ports(NetlinkChannel& channel,
                                                                   const GenericFamily& devlink);
 
+/// Sets the largest rate of one object, but proves nothing.
+[[nodiscard]] Result<void> write_rate_max(NetlinkChannel& channel, const GenericFamily& devlink, const RateKey& key,
+                                          BitRate max);
 /// Sets both limits, in the order that never lets the share exceed the max, and proves it by read-back. After an Error
 /// the first may have been set: restore then too.
 [[nodiscard]] Result<void> set_rate(NetlinkChannel& channel, const GenericFamily& devlink, const RateKey& key,

@@ -15,9 +15,7 @@ std::string type_of(std::string_view port) {
 
 /// Writes a state to the control, which must still be that of its port, and reads it back.
 Result<void> write_state(const Sysfs& sysfs, const PcieSpeedControl& control, std::uint32_t state) {
-    // Cooling devices are numbered as they appear: the number may belong to another device by now.
-    const auto type = sysfs.read(control.path + "/type");
-    if (!type || *type != type_of(control.port)) {
+    if (!is_pcie_speed_of(sysfs, control)) {
         return fail(
             Error(ErrorKind::kRefused, fmt::format("{} is no longer the speed of {}", control.path, control.port)));
     }
@@ -37,6 +35,10 @@ Result<void> write_state(const Sysfs& sysfs, const PcieSpeedControl& control, st
 }
 
 } // namespace
+
+bool is_pcie_speed_of(const Sysfs& sysfs, const PcieSpeedControl& control) {
+    return sysfs.read(control.path + "/type").value_or("") == type_of(control.port);
+}
 
 Result<PcieLink> read_pcie_link(const Sysfs& sysfs, const PciFunction& function) {
     const std::string folder = "bus/pci/devices/" + function.address;

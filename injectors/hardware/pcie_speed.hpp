@@ -37,6 +37,9 @@ struct PcieLink {
 /// root bus or the kernel offers none for that port.
 [[nodiscard]] Result<PcieSpeedControl> find_pcie_speed(const Sysfs& sysfs, const PciFunction& function);
 
+/// Whether that control is still the one of that port: cooling devices are numbered as they appear.
+[[nodiscard]] bool is_pcie_speed_of(const Sysfs& sysfs, const PcieSpeedControl& control);
+
 /// Refuses to slow a port that a protected NIC is below.
 [[nodiscard]] Result<void> check_pcie_speed_target(const Sysfs& sysfs, const PcieSpeedControl& control,
                                                    const std::vector<std::string>& protected_nics);

@@ -4,7 +4,9 @@
 #include <fstream>
 #include <string>
 
+#include <fmt/format.h>
 #include <linux/capability.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace railbreak::injectors::hardware {
@@ -38,8 +40,18 @@ Privileges read_privileges() {
     Privileges privileges;
     privileges.net_admin = (effective_capabilities() >> CAP_NET_ADMIN & 1U) != 0;
     privileges.initial_user_namespace = maps_every_user();
+    struct stat first {};
+    privileges.first_netns_inode = ::stat("/proc/1/ns/net", &first) == 0 ? first.st_ino : 0;
     privileges.root_files = privileges.initial_user_namespace && ::geteuid() == 0;
     return privileges;
+}
+
+Result<void> check_net_admin(const Privileges& privileges, std::string_view what) {
+    if (privileges.net_admin && privileges.initial_user_namespace) {
+        return {};
+    }
+    return fail(Error(ErrorKind::kRefused, fmt::format("{} asks for CAP_NET_ADMIN in the first user namespace", what))
+                    .advise("Run as root outside of user namespaces (no rootless container)."));
 }
 
 } // namespace railbreak::injectors::hardware

@@ -199,32 +199,25 @@ HardwareMechanism probe_link_modes(const Context& context) {
 }
 
 /// The InfiniBand port of the NIC's RDMA device, and access to its nodes.
-HardwareMechanism probe_ib(const Context& context, const std::vector<RdmaDevice>& devices) {
+HardwareMechanism probe_ib(const Context& context) {
     auto made = mechanism("ib_port", {"link_down", "cap"}, "all traffic of the InfiniBand port", context.inputs.nic,
                           "packets against libibmad's fields; disable, width and speed against a simulated fabric");
-    // Where one function has several ports, the interface tells its own, counted from 0.
-    const std::uint64_t own =
-        1 + context.inputs.sysfs.read_number(fmt::format("class/net/{}/dev_port", context.inputs.nic)).value_or(0);
-    for (const RdmaDevice& device : devices) {
-        for (const RdmaPort& port : device.ports) {
-            if (port.link_layer != "InfiniBand" || (device.ports.size() > 1 && port.number != own)) {
-                continue;
-            }
-            made.device = fmt::format("{} port {}", device.name, port.number);
-            const std::string node = fmt::format("{}/infiniband/{}", context.inputs.device_nodes, port.management_node);
-            if (port.management_node.empty()) {
-                return missing(made, "a management node of the port", "load the module ib_umad");
-            }
-            if (::access(node.c_str(), R_OK | W_OK) != 0) {
-                return missing(made, fmt::format("access to {}", node), "run as root");
-            }
-            if (const auto library = LoadedLibrary::load("libibumad.so.3", "apt-get install libibumad3"); !library) {
-                return missing(made, library.error());
-            }
-            return unproven(made, "that the fabric lets this node set the port, and that the port trains again");
-        }
+    const auto found = infiniband_port_of(context.inputs.sysfs, context.inputs.nic);
+    if (!found) {
+        return missing(made, "an InfiniBand port of this interface");
     }
-    return missing(made, "an InfiniBand port of this interface");
+    made.device = fmt::format("{} port {}", found->device.name, found->port.number);
+    const std::string node = fmt::format("{}/infiniband/{}", context.inputs.device_nodes, found->port.management_node);
+    if (found->port.management_node.empty()) {
+        return missing(made, "a management node of the port", "load the module ib_umad");
+    }
+    if (::access(node.c_str(), R_OK | W_OK) != 0) {
+        return missing(made, fmt::format("access to {}", node), "run as root");
+    }
+    if (const auto library = LoadedLibrary::load("libibumad.so.3", "apt-get install libibumad3"); !library) {
+        return missing(made, library.error());
+    }
+    return unproven(made, "that the fabric lets this node set the port, and that the port trains again");
 }
 
 HardwareMechanism probe_queue_pairs(const Context& context, const std::vector<RdmaDevice>& devices) {
@@ -340,7 +333,7 @@ Result<std::vector<HardwareMechanism>> probe_hardware(const ProbeInputs& inputs)
     list.push_back(probe_devlink(context));
     probe_vfs(context, list);
     list.push_back(probe_link_modes(context));
-    list.push_back(probe_ib(context, rdma));
+    list.push_back(probe_ib(context));
     list.push_back(probe_queue_pairs(context, rdma));
     list.push_back(probe_pci_remove(context));
     list.push_back(probe_pcie_speed(context));

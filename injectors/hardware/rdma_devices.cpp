@@ -91,4 +91,17 @@ std::vector<RdmaDevice> rdma_devices_of(const Sysfs& sysfs, std::string_view nic
     return found;
 }
 
+std::optional<RdmaPortOfNic> infiniband_port_of(const Sysfs& sysfs, std::string_view nic) {
+    // Where one function has several ports, the interface tells its own, counted from 0.
+    const std::uint64_t own = 1 + sysfs.read_number(fmt::format("class/net/{}/dev_port", nic)).value_or(0);
+    for (const RdmaDevice& device : rdma_devices_of(sysfs, nic)) {
+        for (const RdmaPort& port : device.ports) {
+            if (port.link_layer == "InfiniBand" && (device.ports.size() == 1 || port.number == own)) {
+                return RdmaPortOfNic{device, port};
+            }
+        }
+    }
+    return std::nullopt;
+}
+
 } // namespace railbreak::injectors::hardware

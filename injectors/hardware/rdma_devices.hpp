@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,5 +35,13 @@ struct RdmaDevice {
 [[nodiscard]] std::vector<RdmaDevice> list_rdma_devices(const Sysfs& sysfs);
 /// Those that belong to the interface: a GID of a port is the interface's, or both sit on the same PCI function.
 [[nodiscard]] std::vector<RdmaDevice> rdma_devices_of(const Sysfs& sysfs, std::string_view nic);
+
+/// A port and its device.
+struct RdmaPortOfNic {
+    RdmaDevice device;
+    RdmaPort port;
+};
+/// The InfiniBand port that the interface (IPoIB) is of; nullopt when it is of none.
+[[nodiscard]] std::optional<RdmaPortOfNic> infiniband_port_of(const Sysfs& sysfs, std::string_view nic);
 
 } // namespace railbreak::injectors::hardware

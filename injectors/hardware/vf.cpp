@@ -90,14 +90,6 @@ Result<void> send(NetlinkChannel& channel, NetlinkMessage& message, std::int32_t
     return sent ? sent : fail(name_missing(sent.error(), fmt::format("interface {}", ifindex), mechanism));
 }
 
-Result<void> write_rates(NetlinkChannel& channel, std::int32_t ifindex, std::uint32_t vf, BitRate min, BitRate max) {
-    auto message = vf_rate_request(ifindex, vf, min, max);
-    if (!message) {
-        return fail(std::move(message.error()));
-    }
-    return send(channel, *message, ifindex, fmt::format("set the rate of {}", vf_name(ifindex, vf)), "VF rate");
-}
-
 Result<void> write_link_state(NetlinkChannel& channel, std::int32_t ifindex, std::uint32_t vf, VfLinkState state) {
     auto message = vf_link_state_request(ifindex, vf, state);
     return send(channel, message, ifindex, fmt::format("set the link state of {}", vf_name(ifindex, vf)),
@@ -197,13 +189,21 @@ Result<VfRecord> read_vf(NetlinkChannel& channel, std::int32_t ifindex, std::uin
     return *found;
 }
 
+Result<void> write_vf_rates(NetlinkChannel& channel, std::int32_t ifindex, std::uint32_t vf, BitRate min, BitRate max) {
+    auto message = vf_rate_request(ifindex, vf, min, max);
+    if (!message) {
+        return fail(std::move(message.error()));
+    }
+    return send(channel, *message, ifindex, fmt::format("set the rate of {}", vf_name(ifindex, vf)), "VF rate");
+}
+
 Result<void> set_vf_max_rate(NetlinkChannel& channel, std::int32_t ifindex, std::uint32_t vf, BitRate max) {
     auto wanted = read_vf(channel, ifindex, vf);
     if (!wanted) {
         return fail(std::move(wanted.error()));
     }
     wanted->max_rate = max;
-    if (auto written = write_rates(channel, ifindex, vf, wanted->min_rate, max); !written) {
+    if (auto written = write_vf_rates(channel, ifindex, vf, wanted->min_rate, max); !written) {
         return written;
     }
     return check_vf(channel, ifindex, *wanted);
@@ -228,7 +228,7 @@ Result<void> restore_vf(NetlinkChannel& channel, std::int32_t ifindex, const VfR
     }
     Result<void> done;
     if (now->min_rate != former.min_rate || now->max_rate != former.max_rate) {
-        done = write_rates(channel, ifindex, former.number, former.min_rate, former.max_rate);
+        done = write_vf_rates(channel, ifindex, former.number, former.min_rate, former.max_rate);
     }
     if (done && now->link_state != former.link_state) {
         done = write_link_state(channel, ifindex, former.number, former.link_state);

@@ -48,6 +48,9 @@ struct VfRecord {
 [[nodiscard]] Result<std::vector<VfRecord>> read_vfs(NetlinkChannel& channel, std::int32_t ifindex);
 /// One VF. kInput when the device has no VF of that number.
 [[nodiscard]] Result<VfRecord> read_vf(NetlinkChannel& channel, std::int32_t ifindex, std::uint32_t vf);
+/// Sets both rates of one VF, but proves nothing. kRefused with errno=EOPNOTSUPP when the driver has no VF rate.
+[[nodiscard]] Result<void> write_vf_rates(NetlinkChannel& channel, std::int32_t ifindex, std::uint32_t vf, BitRate min,
+                                          BitRate max);
 /// Limits what one VF sends (0 = unlimited) and proves it by read-back; its guaranteed rate stays. Not to be mixed with
 /// devlink rates on the same VF. kRefused with errno=EOPNOTSUPP when the driver has no VF rate.
 [[nodiscard]] Result<void> set_vf_max_rate(NetlinkChannel& channel, std::int32_t ifindex, std::uint32_t vf,

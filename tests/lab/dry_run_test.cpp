@@ -55,6 +55,14 @@ TEST_F(DryRun, ALabsNicHasNoSecondSpeed) {
                           "during: degraded}\n")});
     EXPECT_EQ(asked.status.code, 3) << asked.err;
     EXPECT_THAT(asked.out, HasSubstr("rail0 cannot change its speed: it is no hardware (veth)"));
+    const std::string both =
+        "  - {name: out, kind: link_down, target: {host: 1}, mechanism: pci_remove, at: {iteration: 1}, for: 50ms}\n"
+        "  - {name: slow, kind: cap, target: {host: 2}, rate: 50Mbit/s, direction: send, mechanism: dcb_class_rate, "
+        "during: degraded}\n";
+    const Finished others = run_railbreak(home(), {"run", "--dry-run", scenario(both)});
+    EXPECT_EQ(others.status.code, 3) << others.err;
+    EXPECT_THAT(others.out, HasSubstr("rail0 is no hardware (veth)"));
+    EXPECT_THAT(others.out, HasSubstr("rail0: the driver has no rate limit per traffic class"));
 }
 
 TEST_F(DryRun, IsJsonOnDemand) {

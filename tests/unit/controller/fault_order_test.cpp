@@ -1,6 +1,8 @@
 // Faults on their way from the plan to the injectors: what the controller orders is what the agent understands.
 #include "harness/controller/fault_order.hpp"
 
+#include <set>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,17 +56,37 @@ TEST(FaultOrder, CapsAndLinksNameTheirInterface) {
     EXPECT_EQ(request_of(cap).rate, cap.rate);
     EXPECT_EQ(request_of(cap).nic, "rail1");
     EXPECT_EQ(request_of(cap).direction, injectors::Direction::kReceive);
-    cap.strength.mechanism = scenarios::CapMechanism::kLinkModes;
+    cap.strength.mechanism = scenarios::Mechanism::kLinkModes;
     const auto by_modes = agent::fault_request_from_json(order_of(cap));
     ASSERT_TRUE(by_modes.has_value()) << by_modes.error().to_line();
     EXPECT_EQ(by_modes->kind, injectors::FaultKind::kPortSpeed);
     EXPECT_EQ(by_modes->rate, cap.rate);
     EXPECT_EQ(order_of(cap).at("kind"), "cap"); // site policies know the kinds of scenarios
     launch::Json strange = order_of(cap);
-    strange["mechanism"] = "magic"; // never made by traffic control instead
-    EXPECT_FALSE(agent::fault_request_from_json(strange).has_value());
+    for (const char* other : {"magic", "pci_remove"}) { // never made by traffic control instead
+        strange["mechanism"] = other;
+        EXPECT_FALSE(agent::fault_request_from_json(strange).has_value());
+    }
     EXPECT_EQ(request_of(fault(FaultKind::kLinkDown)).nic, "rail1");
     EXPECT_EQ(request_of(fault(FaultKind::kBlackhole)).direction, injectors::Direction::kReceive);
+}
+
+TEST(FaultOrder, EveryMechanismOfAScenarioIsOneThatTheAgentKnows) {
+    const auto made_by = [](FaultKind kind, scenarios::Mechanism mechanism) {
+        PlannedFault one = fault(kind);
+        one.strength.mechanism = mechanism;
+        const auto request = agent::fault_request_from_json(order_of(one));
+        EXPECT_TRUE(request.has_value()) << to_string(mechanism);
+        return request ? request->kind : injectors::FaultKind::kKill;
+    };
+    std::set<injectors::FaultKind> made;
+    for (const scenarios::Mechanism mechanism : scenarios::kCapMechanisms) {
+        made.insert(made_by(FaultKind::kCap, mechanism));
+    }
+    for (const scenarios::Mechanism mechanism : scenarios::kLinkDownMechanisms) {
+        made.insert(made_by(FaultKind::kLinkDown, mechanism));
+    }
+    EXPECT_EQ(made.size(), scenarios::kCapMechanisms.size() + scenarios::kLinkDownMechanisms.size());
 }
 
 TEST(FaultOrder, PacketFaultsCarryTheirOwnStrengthOnly) {

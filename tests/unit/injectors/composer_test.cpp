@@ -41,7 +41,14 @@ template <> struct Arbitrary<railbreak::injectors::FaultRequest> {
                 case FaultKind::kKill:
                 case FaultKind::kCpu:
                 case FaultKind::kDiskFull:
-                case FaultKind::kPortSpeed: break;
+                case FaultKind::kPortSpeed:
+                case FaultKind::kClassRate:
+                case FaultKind::kVfRate:
+                case FaultKind::kIbRate:
+                case FaultKind::kIbDown:
+                case FaultKind::kPcieSpeed: break;
+                case FaultKind::kDevlinkRate: // hardly a set would be left that can be composed
+                case FaultKind::kPciRemove: fault.kind = FaultKind::kClassRate; break;
                 }
                 return fault;
             },
@@ -163,6 +170,17 @@ TEST(Composer, RefusesASecondRerouteOfANic) {
     reroute.via_nic = "rail1";
     const std::vector faults{reroute, reroute};
     EXPECT_EQ(compose(faults).error().kind(), ErrorKind::kRefused);
+}
+
+TEST(Composer, RefusesMechanismsThatWouldUndoOrHideEachOther) {
+    const std::vector rates{of_kind(FaultKind::kDevlinkRate), of_kind(FaultKind::kVfRate)};
+    EXPECT_EQ(compose(rates).error().message(), "vf_rate and devlink_rate cannot be combined on one NIC");
+    for (const FaultKind other : {FaultKind::kCap, FaultKind::kLinkDown, FaultKind::kPciRemove}) {
+        const std::vector removed{of_kind(other), of_kind(FaultKind::kPciRemove)};
+        EXPECT_EQ(compose(removed).error().kind(), ErrorKind::kRefused);
+    }
+    const std::vector alone{of_kind(FaultKind::kPciRemove)};
+    EXPECT_TRUE(compose(alone)->removed);
 }
 
 TEST(Composer, DoesNotDependOnOrder) {

@@ -55,13 +55,35 @@ TEST(FaultKinds, ACapHasAMechanismThatOnlyStandsInThePlanWhenItIsNotTheUsualOne)
         return with_faults(fmt::format("- {{name: cap, kind: cap, target: {{host: 0}}, {}during: degraded}}\n", more));
     };
     const Plan plan = plan_of(cap("rate: 100Mbit/s, mechanism: link_modes, "));
-    EXPECT_EQ(fault_of(plan, "cap").strength.mechanism, CapMechanism::kLinkModes);
+    EXPECT_EQ(fault_of(plan, "cap").strength.mechanism, Mechanism::kLinkModes);
     EXPECT_THAT(plan.canonical_json, HasSubstr(R"("mechanism":"link_modes")"));
-    EXPECT_EQ(plan_from_json(plan.canonical_json).value().faults.at(0).strength.mechanism, CapMechanism::kLinkModes);
+    EXPECT_EQ(plan_from_json(plan.canonical_json).value().faults.at(0).strength.mechanism, Mechanism::kLinkModes);
     EXPECT_EQ(plan_of(cap("rate: 100Mbit/s, mechanism: tc, ")).hash, plan_of(cap("rate: 100Mbit/s, ")).hash);
     EXPECT_THAT(errors_of(load(cap("rate: 100Mbit/s, direction: send, mechanism: link_modes, "))),
-                HasSubstr("link modes cannot slow the side \"send\" alone"));
+                HasSubstr("link_modes slows both sides of a port alike, not \"send\""));
+    EXPECT_THAT(errors_of(load(cap("rate: 100Mbit/s, mechanism: dcb_class_rate, "))),
+                HasSubstr("dcb_class_rate slows only what the NIC sends, not \"both\""));
+    EXPECT_THAT(errors_of(load(cap("rate: 100Mbit/s, mechanism: pci_remove, "))), HasSubstr("pci_remove"));
     EXPECT_THAT(errors_of(load(cap("rate: 100Mbit/s, mechanism: magic, "))), HasSubstr("magic"));
+}
+
+TEST(FaultKinds, MechanismsOfOneNicThatDoNotGoTogetherAreRefusedByName) {
+    const auto two = [](std::string_view first, std::string_view second) {
+        return with_faults(
+            fmt::format("- {{name: one, kind: {}, target: {{host: 0}}, at: {{iteration: 1}}, for: 50ms}}\n"
+                        "- {{name: two, kind: {}, target: {{host: 0}}, at: {{iteration: 1}}, for: 50ms}}\n",
+                        first, second));
+    };
+    const std::string vf = "cap, rate: 50Mbit/s, direction: send, mechanism: vf_rate";
+    const std::string devlink = "cap, rate: 50Mbit/s, direction: send, mechanism: devlink_rate";
+    const std::string classes = "cap, rate: 50Mbit/s, direction: send, mechanism: dcb_class_rate";
+    EXPECT_THAT(errors_of(load(two(vf, devlink))), HasSubstr("\"two\" and \"one\" limit the same function by vf_rate"));
+    EXPECT_THAT(errors_of(load(two("link_down, mechanism: pci_remove", "cap, rate: 50Mbit/s"))),
+                HasSubstr("which pci_remove takes away"));
+    const Plan plan = plan_of(two(vf, classes));
+    EXPECT_EQ(fault_of(plan, "two").strength.mechanism, Mechanism::kClassRate);
+    const Plan down = plan_of(two("link_down, mechanism: ib_port", "cap, rate: 50Mbit/s, mechanism: ib_port"));
+    EXPECT_EQ(plan_from_json(down.canonical_json).value().faults.at(0).strength.mechanism, Mechanism::kIbPort);
 }
 
 TEST(FaultKinds, PacketFaultsAreRead) {

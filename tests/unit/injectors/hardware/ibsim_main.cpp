@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,6 +119,10 @@ int run_in_fabric(const std::vector<std::string>& arguments, const std::filesyst
 
 int main(int argc, char** argv) {
     const bool inside = std::getenv(kInside) != nullptr;
+    // A network namespace of its own: for the names of the simulator's sockets, and for tests that break NICs.
+    if (!inside && ::unshare(CLONE_NEWNET) == 0) {
+        ::setenv("RAILBREAK_PRIVATE_NETNS", "1", 1);
+    }
     const bool installed = ::access(kPreload, R_OK) == 0 && ::access(kSimulator, X_OK) == 0;
     const std::vector<std::string> flags(argv + 1, argv + argc); // before GoogleTest takes its own out
     testing::InitGoogleTest(&argc, argv);
