@@ -153,7 +153,10 @@ Result<Notes> restore_entry(HostOps& ops, const JournalEntry& entry) {
     }
     auto notes = undo_facets(ops, entry, !*exists);
     if (notes && !*exists) {
-        notes->push_back(fmt::format("{} is gone; nothing is left to undo on it", to_string(entry.target)));
+        const bool came_back = entry.request.kind == FaultKind::kPciRemove;
+        notes->push_back(fmt::format("{} {}", to_string(entry.target),
+                                     came_back ? "is back on its bus, as another interface with what it had"
+                                               : "is gone; nothing is left to undo on it"));
     }
     return notes;
 }
