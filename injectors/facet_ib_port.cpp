@@ -15,6 +15,7 @@
 #include "injectors/hardware/ib_port.hpp"
 #include "injectors/hardware/rdma_devices.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/time_limits.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
@@ -26,8 +27,6 @@ using hardware::IbPortAddress;
 using hardware::IbPortChange;
 using hardware::IbPortInfo;
 
-constexpr auto kTraining = std::chrono::seconds(10);
-constexpr auto kActivation = std::chrono::seconds(30); ///< by the subnet manager
 constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 
 struct Former {

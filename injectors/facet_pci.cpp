@@ -23,6 +23,7 @@
 #include "injectors/message_parts.hpp"
 #include "injectors/netlink.hpp"
 #include "injectors/restore.hpp"
+#include "injectors/time_limits.hpp"
 #include "injectors/wire.hpp"
 
 namespace railbreak::injectors {
@@ -31,8 +32,6 @@ namespace {
 
 using hardware::PcieSpeedControl;
 using hardware::PciFunction;
-
-constexpr auto kBackOnTheBus = std::chrono::seconds(30);
 
 tl::unexpected<Error> refuse(const std::string& nic, std::string_view why, std::string advice = "") {
     return fail(Error(ErrorKind::kRefused, fmt::format("{} {}", nic, why)).with("nic", nic).advise(std::move(advice)));
@@ -459,7 +458,7 @@ private:
                 return tl::unexpected(rescanned.error());
             }
         }
-        const Deadline deadline = Deadline::after(kBackOnTheBus);
+        const Deadline deadline = Deadline::after(kRescan);
         for (;;) { // the driver may bind after the rescan has returned
             const auto now = hardware::read_pci_function(ops.sysfs(), former.address);
             const auto links = ops.links();

@@ -10,6 +10,10 @@ namespace railbreak::injectors {
 
 /// Until a port that has to train runs again; real ones take seconds.
 inline constexpr Nanoseconds kTraining = std::chrono::seconds(10);
+/// Until the subnet manager has made an InfiniBand port active that trains anew.
+inline constexpr Nanoseconds kActivation = std::chrono::seconds(20);
+/// Until a NIC is back on its bus and its driver has given it an interface.
+inline constexpr Nanoseconds kRescan = std::chrono::seconds(10);
 /// Until a port that was taken down has stopped.
 inline constexpr Nanoseconds kStopping = std::chrono::seconds(5);
 /// Until the kernel has done its own part of an undo, after the port runs.
@@ -23,7 +27,9 @@ inline constexpr Nanoseconds kOwnWork = std::chrono::seconds(5);
 /// The longest wait from the order until a fault of that kind is seen to be in force, or known not to be.
 [[nodiscard]] constexpr Nanoseconds injection_wait(FaultKind kind) {
     switch (kind) {
-    case FaultKind::kPortSpeed: return kTraining;
+    case FaultKind::kPortSpeed:
+    case FaultKind::kIbRate:
+    case FaultKind::kIbDown: return kTraining;
     case FaultKind::kLinkDown: return kStopping;
     case FaultKind::kMtu: return kTraining + kSettling; // some drivers let the port train anew
     case FaultKind::kPause:
@@ -38,6 +44,11 @@ inline constexpr Nanoseconds kOwnWork = std::chrono::seconds(5);
     case FaultKind::kBlackhole:
     case FaultKind::kPartition:
     case FaultKind::kReroute:
+    case FaultKind::kClassRate:
+    case FaultKind::kVfRate:
+    case FaultKind::kDevlinkRate:
+    case FaultKind::kPcieSpeed:
+    case FaultKind::kPciRemove:
     case FaultKind::kDiskFull: return Nanoseconds(0);
     }
     return Nanoseconds(0);
@@ -49,6 +60,9 @@ inline constexpr Nanoseconds kOwnWork = std::chrono::seconds(5);
     case FaultKind::kPortSpeed:
     case FaultKind::kLinkDown:
     case FaultKind::kMtu: return kTraining + kSettling;
+    case FaultKind::kIbRate:
+    case FaultKind::kIbDown: return kActivation;
+    case FaultKind::kPciRemove: return kRescan + kTraining + kSettling;
     case FaultKind::kPause:
     case FaultKind::kCpu: return kProcessWait;
     case FaultKind::kKill:
@@ -61,6 +75,10 @@ inline constexpr Nanoseconds kOwnWork = std::chrono::seconds(5);
     case FaultKind::kBlackhole:
     case FaultKind::kPartition:
     case FaultKind::kReroute:
+    case FaultKind::kClassRate:
+    case FaultKind::kVfRate:
+    case FaultKind::kDevlinkRate:
+    case FaultKind::kPcieSpeed:
     case FaultKind::kDiskFull: return Nanoseconds(0);
     }
     return Nanoseconds(0);
@@ -72,6 +90,6 @@ inline constexpr Nanoseconds kOwnWork = std::chrono::seconds(5);
 }
 
 /// The longest that the undo of a fault of any kind takes.
-inline constexpr Nanoseconds kLongestUndo = kOwnWork + kTraining + kSettling;
+inline constexpr Nanoseconds kLongestUndo = kOwnWork + kRescan + kTraining + kSettling;
 
 } // namespace railbreak::injectors

@@ -52,11 +52,13 @@ void AgentLink::note_duration(std::int64_t call, std::string_view method, const 
     const auto fault = launch::field<std::int32_t>(params, "id").value_or(-1);
     if (method == "fault.apply") {
         const auto name = launch::field<std::string>(params, "kind").value_or("");
+        const auto mechanism = launch::field<std::string>(params, "mechanism").value_or("");
         applying_[call] = fault;
         for (const injectors::FaultKind kind : injectors::kFaultKinds) {
             if (to_string(kind) == name) {
-                busy_[call] = {apply_wait(kind), fault, false};
-                undo_times_[fault] = undo_wait(kind);
+                const injectors::FaultKind made = injectors::kind_made_by(kind, mechanism).value_or(kind);
+                busy_[call] = {apply_wait(made), fault, false};
+                undo_times_[fault] = undo_wait(made);
             }
         }
     } else if (method == "fault.revert" && undo_times_.contains(fault)) {

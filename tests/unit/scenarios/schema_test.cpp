@@ -1,4 +1,5 @@
 // The JSON Schema and the reader must describe the same format.
+#include <algorithm>
 #include <map>
 #include <set>
 
