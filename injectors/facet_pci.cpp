@@ -242,7 +242,7 @@ std::string for_interface(const std::string& message, std::int32_t from, std::in
     switch (head_of(message).nlmsg_type) {
     case RTM_NEWADDR: replace(parts.head, NLMSG_HDRLEN + offsetof(ifaddrmsg, ifa_index)); break;
     case RTM_NEWNEIGH: replace(parts.head, NLMSG_HDRLEN + offsetof(ndmsg, ndm_ifindex)); break;
-    default: break; // routes name their interfaces in attributes
+    default: break; // foreign enum: RTM_*; routes name theirs in attributes
     }
     for (auto& [type, payload] : parts.attributes) {
         if (head_of(message).nlmsg_type == RTM_NEWROUTE && (type == RTA_OIF || type == RTA_IIF)) {
