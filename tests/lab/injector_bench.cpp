@@ -19,6 +19,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <netlink/attr.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -101,6 +102,26 @@ std::vector<std::string> rule_lines(HostOps& ops) {
     return lines;
 }
 
+/// Sets the counters of a rule to nought: the kernel itself sends packets at any time (neighbour discovery, multicast
+/// reports), so a count says nothing of who changed what.
+void forget_counts(std::string& rule) {
+    constexpr int kAttributes = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(nfgenmsg));
+    auto* first = reinterpret_cast<nlattr*>(rule.data() + kAttributes);
+    nlattr* expressions = nla_find(first, static_cast<int>(rule.size()) - kAttributes, NFTA_RULE_EXPRESSIONS);
+    if (expressions == nullptr) {
+        return;
+    }
+    nlattr* each = nullptr;
+    int left = 0;
+    nla_for_each_nested(each, expressions, left) {
+        nlattr* name = nla_find(static_cast<nlattr*>(nla_data(each)), nla_len(each), NFTA_EXPR_NAME);
+        nlattr* data = nla_find(static_cast<nlattr*>(nla_data(each)), nla_len(each), NFTA_EXPR_DATA);
+        if (name != nullptr && data != nullptr && nla_strcmp(name, "counter") == 0) {
+            std::memset(nla_data(data), 0, static_cast<std::size_t>(nla_len(data)));
+        }
+    }
+}
+
 /// Tables, chains, sets and rules of every family; without the headers, which count changes.
 std::vector<std::string> nft_lines(HostOps& ops) {
     std::vector<std::string> lines;
@@ -109,7 +130,10 @@ std::vector<std::string> nft_lines(HostOps& ops) {
         request.append_header(nfgenmsg{});
         const auto found = ops.nft_list({reinterpret_cast<const char*>(request.header()), request.header()->nlmsg_len});
         EXPECT_TRUE(found.has_value()) << found.error().to_line();
-        for (const std::string& each : found.value_or(std::vector<std::string>())) {
+        for (std::string each : found.value_or(std::vector<std::string>())) {
+            if (kind == NFT_MSG_GETRULE) {
+                forget_counts(each);
+            }
             lines.push_back(fmt::format("nft {} {}", kind, hex(each.substr(NLMSG_HDRLEN + sizeof(nfgenmsg)))));
         }
     }
