@@ -20,11 +20,28 @@ if(RAILBREAK_SANITIZE)
     target_link_options(railbreak_settings INTERFACE -fsanitize=${RAILBREAK_SANITIZE})
 endif()
 
-# railbreak_library(NAME SOURCES a.cpp ... LINK libs ...)
+# Sources of a target that stand beside each other are compiled together, some at a time: they instantiate the same
+# templates, and a cold build takes half the time. So names in unnamed namespaces must differ within a target. The debug
+# preset compiles each by itself, which shows a source that forgot an include.
+option(RAILBREAK_UNITY "Compile several sources of a target together" ON)
+
+function(railbreak_compile_together name)
+    if(RAILBREAK_UNITY)
+        set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+        # To the compiler every source that is not the first is a header, whose unnamed namespaces it doubts.
+        target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+    endif()
+endfunction()
+
+# railbreak_library(NAME SOURCES a.cpp ... LINK libs ... [SEPARATELY])
+# SEPARATELY: each source is always compiled by itself.
 function(railbreak_library name)
-    cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+    cmake_parse_arguments(arg "SEPARATELY" "" "SOURCES;LINK" ${ARGN})
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC railbreak_settings ${arg_LINK})
+    if(NOT arg_SEPARATELY)
+        railbreak_compile_together(${name})
+    endif()
 endfunction()
 
 # Folders under tests/ whose tests also run under ThreadSanitizer; they get the label "threads".
@@ -53,14 +70,15 @@ function(railbreak_register_test name shards)
 endfunction()
 
 # railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab] [TIMEOUT seconds] [SHARDS n] [PRIVATE_NICS]
-#                [RUNS_RAILBREAK])
+#                [RUNS_RAILBREAK] [TOGETHER])
 # Links GoogleTest with its main(); registered with CTest as a whole. The target tests_<label> builds all of a label.
 # Lab tests share the cores' time among their hosts, so each runs alone; those that only have NICs of their own in
 # private namespaces, and mostly wait for them, may run beside each other: PRIVATE_NICS.
 # SHARDS cuts a long test into n that can run at the same time. RUNS_RAILBREAK: it starts the program as a user does
 # (tests/lab/support/railbreak_process.hpp), at the path RAILBREAK_BINARY.
+# TOGETHER: its sources are compiled together, see above.
 function(railbreak_test name)
-    cmake_parse_arguments(arg "PRIVATE_NICS;RUNS_RAILBREAK" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "PRIVATE_NICS;RUNS_RAILBREAK;TOGETHER" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS" ${ARGN})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 120)
     endif()
@@ -73,6 +91,9 @@ function(railbreak_test name)
     endif()
     add_executable(${name} ${arg_SOURCES})
     target_link_libraries(${name} PRIVATE railbreak_settings ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+    if(arg_TOGETHER)
+        railbreak_compile_together(${name})
+    endif()
     if(arg_RUNS_RAILBREAK)
         target_link_libraries(${name} PRIVATE lab_railbreak_process)
     endif()

@@ -72,7 +72,7 @@ Error not_entered(const NetnsIdentity& netns, const std::string& why) {
                  fmt::format("the fault's network namespace net:[{}] is there, but could not be entered: {}",
                              netns.inode, why))
         .with("netns", fmt::format("net:[{}]", netns.inode))
-        .advise("Run railbreak recover inside of it (nsenter, ip netns exec, railbreak lab exec) as the user whose run "
+        .advise("Run railbreak recover inside of it (nsenter, or railbreak lab exec) as the user whose run "
                 "it was.");
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/facts.hpp"
 #include "reports/text.hpp"
@@ -319,10 +320,6 @@ Json document_of(Runs a, Runs b, const SetComparison& sets) {
     return json;
 }
 
-std::string dumped(const Json& json) {
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 } // namespace
 
 std::string compare_table(Runs a, Runs b, const SetComparison& sets, const SetNames& names) {
@@ -330,7 +327,7 @@ std::string compare_table(Runs a, Runs b, const SetComparison& sets, const SetNa
 }
 
 std::string compare_json(Runs a, Runs b, const SetComparison& sets) {
-    return dumped(document_of(a, b, sets));
+    return json_text(document_of(a, b, sets));
 }
 
 std::string compare_scenarios_table(const analyse::Matching& matching, std::span<const SetComparison> compared,
@@ -360,12 +357,12 @@ std::string compare_scenarios_json(const analyse::Matching& matching, std::span<
     for (std::size_t i = 0; i < compared.size(); ++i) {
         scenarios.push_back(document_of(matching.scenarios[i].a, matching.scenarios[i].b, compared[i]));
     }
-    return dumped({{"schema", "railbreak-compare-scenarios"},
-                   {"version", 1},
-                   {"baseline", baseline},
-                   {"scenarios", std::move(scenarios)},
-                   {"only_a", matching.only_a},
-                   {"only_b", matching.only_b}});
+    return json_text(Json{{"schema", "railbreak-compare-scenarios"},
+                          {"version", 1},
+                          {"baseline", baseline},
+                          {"scenarios", std::move(scenarios)},
+                          {"only_a", matching.only_a},
+                          {"only_b", matching.only_b}});
 }
 
 } // namespace railbreak::reports

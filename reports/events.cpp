@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string one_line(const Json& json) {
+std::string json_line(const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -50,16 +50,16 @@ std::string event_line(const StoredEvent& stored, std::int64_t origin) {
 std::string event_json(const StoredEvent& stored, const RunState& state) {
     const record::EventRow& event = stored.event;
     const Json facts = Json::parse(event.facts_json, nullptr, false);
-    return one_line({{"schema", "railbreak-event"},
-                     {"version", 1},
-                     {"run_id", state.run_id},
-                     {"id", stored.id},
-                     {"offset_ns", event.at != 0 ? Json(event.at - state.origin) : Json(nullptr)},
-                     {"level", event.level},
-                     {"source", event.source},
-                     {"kind", event.kind},
-                     {"text", event.text},
-                     {"facts", facts.is_discarded() ? Json(event.facts_json) : facts}});
+    return json_line({{"schema", "railbreak-event"},
+                      {"version", 1},
+                      {"run_id", state.run_id},
+                      {"id", stored.id},
+                      {"offset_ns", event.at != 0 ? Json(event.at - state.origin) : Json(nullptr)},
+                      {"level", event.level},
+                      {"source", event.source},
+                      {"kind", event.kind},
+                      {"text", event.text},
+                      {"facts", facts.is_discarded() ? Json(event.facts_json) : facts}});
 }
 
 std::string run_end_text(const RunState& state) {
@@ -76,12 +76,12 @@ std::string run_end_text(const RunState& state) {
 
 std::string run_end_json(const RunState& state, int exit_code) {
     const VerdictRow* run = verdict_of_run(state);
-    return one_line({{"schema", "railbreak-run-end"},
-                     {"version", 1},
-                     {"run_id", state.run_id},
-                     {"verdict", run != nullptr ? Json(run->verdict) : Json(nullptr)},
-                     {"reason", run != nullptr ? run->reason : std::string(unfinished(state))},
-                     {"exit_code", exit_code}});
+    return json_line({{"schema", "railbreak-run-end"},
+                      {"version", 1},
+                      {"run_id", state.run_id},
+                      {"verdict", run != nullptr ? Json(run->verdict) : Json(nullptr)},
+                      {"reason", run != nullptr ? run->reason : std::string(unfinished(state))},
+                      {"exit_code", exit_code}});
 }
 
 } // namespace railbreak::reports

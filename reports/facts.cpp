@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "harness/record/figures_json.hpp"
 #include "reports/import_nccl.hpp"
 
@@ -84,6 +85,11 @@ std::string_view word_for_right(const RunData& data) {
     return data.run.backend == record::kSimulatedBackend ? "proven"
            : data.run.backend == kImportedBackend        ? "as told"
                                                          : "ok";
+}
+
+std::string utc(std::int64_t realtime_ns) {
+    constexpr std::size_t kSeconds = 19; // without its fraction
+    return to_iso8601(Nanoseconds(realtime_ns)).substr(0, kSeconds) + "Z";
 }
 
 std::optional<Spread> spread_of(const std::vector<std::int64_t>& values) {

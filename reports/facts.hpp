@@ -33,6 +33,9 @@ namespace railbreak::reports {
 /// moves, "as told" of an imported run, which others checked or nobody.
 [[nodiscard]] std::string_view word_for_right(const record::RunData& data);
 
+/// A moment to the second, as "2026-01-31T12:34:56Z".
+[[nodiscard]] std::string utc(std::int64_t realtime_ns);
+
 /// Smallest, middle and largest of measured values.
 struct Spread {
     std::int64_t min = 0;

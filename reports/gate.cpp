@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "reports/text.hpp"
 
 namespace railbreak::reports {
@@ -48,7 +49,7 @@ std::string gate_json(const analyse::Gate& gate, std::string_view tag, int exit_
         json["findings"].push_back(
             {{"verdict", to_string(finding.verdict)}, {"subject", finding.subject}, {"reason", finding.reason}});
     }
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 } // namespace railbreak::reports

@@ -14,10 +14,10 @@ namespace railbreak::reports {
 
 namespace {
 
-using Json = nlohmann::json;
+using InputJson = nlohmann::json;
 
-std::string short_dump(const Json& value) {
-    std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string short_dump(const InputJson& value) {
+    std::string text = value.dump(-1, ' ', false, InputJson::error_handler_t::replace);
     if (text.size() > 60) {
         text.resize(60);
         text += "...";
@@ -27,7 +27,7 @@ std::string short_dump(const Json& value) {
 
 class JsonReader {
 public:
-    JsonReader(const Json& root, std::string_view name) : root_(root), name_(name) {}
+    JsonReader(const InputJson& root, std::string_view name) : root_(root), name_(name) {}
 
     Result<NcclFile> read() {
         return read_head().and_then([&] { return read_devices(); }).and_then([&] { return read_results(); }).map([&] {
@@ -39,7 +39,7 @@ private:
     [[nodiscard]] NcclPlace at(std::string where) const { return {name_, std::move(where)}; }
 
     /// A member of an object; an error when it is missing.
-    Result<const Json*> member(const Json& object, const std::string& where, const char* key) const {
+    Result<const InputJson*> member(const InputJson& object, const std::string& where, const char* key) const {
         if (!object.is_object()) {
             return nccl_error(at(where), "the value", short_dump(object), "an object");
         }
@@ -50,7 +50,7 @@ private:
         return &*found;
     }
 
-    Result<std::int64_t> integer(const Json& object, const std::string& where, const char* key, std::int64_t least,
+    Result<std::int64_t> integer(const InputJson& object, const std::string& where, const char* key, std::int64_t least,
                                  std::int64_t most) const {
         const auto value = member(object, where, key);
         if (!value) {
@@ -63,14 +63,14 @@ private:
         return nccl_integer(at(where), key, std::to_string((*value)->get<std::int64_t>()), least, most);
     }
 
-    Result<double> number(const Json& value, const std::string& where, std::string_view what, double least) const {
+    Result<double> number(const InputJson& value, const std::string& where, std::string_view what, double least) const {
         if (!value.is_number()) {
             return nccl_error(at(where), what, short_dump(value), "a number");
         }
         return nccl_number(at(where), what, value.get<double>(), least, kMostNcclMicroseconds);
     }
 
-    Result<std::string> text(const Json& object, const std::string& where, const char* key) const {
+    Result<std::string> text(const InputJson& object, const std::string& where, const char* key) const {
         const auto value = member(object, where, key);
         if (!value) {
             return tl::unexpected(value.error());
@@ -112,7 +112,7 @@ private:
         if (list == root_.end() || !list->is_array()) {
             return;
         }
-        for (const Json& entry : *list) {
+        for (const InputJson& entry : *list) {
             const std::string line = entry.is_string() ? entry.get<std::string>() : "";
             const bool wanted = std::any_of(kPrefixes.begin(), kPrefixes.end(),
                                             [&](std::string_view prefix) { return line.starts_with(prefix); });
@@ -165,7 +165,7 @@ private:
         return {};
     }
 
-    Result<void> read_device(const Json& device, const std::string& where, std::int64_t each,
+    Result<void> read_device(const InputJson& device, const std::string& where, std::int64_t each,
                              std::set<std::int32_t>& seen) {
         const auto rank = integer(device, where, "rank", 0, kMostNcclRanks);
         const auto group = rank ? integer(device, where, "group", 0, 0) : rank;
@@ -207,7 +207,7 @@ private:
         return {};
     }
 
-    Result<void> read_result(const Json& json, const std::string& where) {
+    Result<void> read_result(const InputJson& json, const std::string& where) {
         NcclResult result;
         result.where = where;
         const auto size = integer(json, where, "size", 1, kMostNcclBytes);
@@ -235,7 +235,7 @@ private:
             });
     }
 
-    Result<void> read_times(const Json& json, const std::string& result, const char* key,
+    Result<void> read_times(const InputJson& json, const std::string& result, const char* key,
                             std::optional<NcclTimes>& into) {
         const auto found = json.find(key);
         if (found == json.end() || found->is_null()) {
@@ -268,7 +268,8 @@ private:
         return read_iterations(json, result, fmt::format("{}_per_iter", key), *into);
     }
 
-    Result<void> read_iterations(const Json& json, const std::string& result, const std::string& key, NcclTimes& into) {
+    Result<void> read_iterations(const InputJson& json, const std::string& result, const std::string& key,
+                                 NcclTimes& into) {
         const auto found = json.find(key);
         if (found == json.end() || found->is_null()) {
             return {};
@@ -304,7 +305,7 @@ private:
     static constexpr std::array<std::string_view, 4> kPrefixes{"NCCL_", "UCX_", "OMPI_MCA_", "CUDA_VISIBLE_DEVICES="};
     static constexpr std::time_t kMostSeconds = 9'000'000'000; // what nanoseconds in 64 bits hold
 
-    const Json& root_;
+    const InputJson& root_;
     std::string_view name_;
     NcclFile file_;
 };
@@ -312,10 +313,10 @@ private:
 } // namespace
 
 Result<NcclFile> read_nccl_json(std::string_view text, std::string_view file) {
-    Json root;
+    InputJson root;
     try {
-        root = Json::parse(text);
-    } catch (const Json::exception& error) {
+        root = InputJson::parse(text);
+    } catch (const InputJson::exception& error) {
         return nccl_error({file, "the document"}, "it is no JSON", error.what(), "nccl-tests' JSON (-J) whole");
     }
     return JsonReader(root, file).read();

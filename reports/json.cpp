@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/facts.hpp"
 
@@ -218,10 +219,6 @@ Json comparison_part(const RunData& data) {
     return comparisons;
 }
 
-std::string dumped(const Json& json) {
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 } // namespace
 
 std::string run_json(const RunData& data) {
@@ -242,7 +239,7 @@ std::string run_json(const RunData& data) {
     report["verdicts"] = verdicts_part(data);
     report["iterations"] = iterations_part(data, origin);
     report["events"] = events_part(data, origin);
-    return dumped(report);
+    return json_text(report);
 }
 
 std::string list_json(const std::vector<record::RunSummary>& runs) {
@@ -264,7 +261,7 @@ std::string list_json(const std::vector<record::RunSummary>& runs) {
     report["schema"] = "railbreak-run-list";
     report["version"] = 1;
     report["runs"] = std::move(list);
-    return dumped(report);
+    return json_text(report);
 }
 
 } // namespace railbreak::reports

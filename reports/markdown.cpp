@@ -110,7 +110,7 @@ std::string verdict_part(const RunData& data) {
     return out;
 }
 
-std::string run_part(const RunData& data) {
+std::string run_lines(const RunData& data) {
     const record::RunRow& run = data.run;
     const std::string took = run.finished_realtime_ns > 0
                                  ? "took " + duration(run.finished_realtime_ns - run.started_realtime_ns)
@@ -256,7 +256,7 @@ std::string suite_markdown(const record::SuiteData& suite, const std::vector<Run
 }
 
 std::string run_markdown(const RunData& data) {
-    return verdict_part(data) + run_part(data) + times_part(data) + faults_part(data) + checks_part(data) +
+    return verdict_part(data) + run_lines(data) + times_part(data) + faults_part(data) + checks_part(data) +
            reproduce_part(data.run.command_line);
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/facts.hpp"
 #include "reports/text.hpp"
@@ -187,7 +188,7 @@ std::string_view bool_text(bool value) {
     return value ? "true" : "false";
 }
 
-Json words_of(std::string_view line) {
+Json arguments_of(std::string_view line) {
     Json words = Json::array();
     while (!line.empty()) {
         const std::string_view word = line.substr(0, line.find(' '));
@@ -344,7 +345,7 @@ std::string run_nccl_json(const RunData& data) {
     Json report{{"version", 3},
                 {"railbreak_run", data.run.run_id},
                 {"start_time", time_text(data.run.started_realtime_ns)},
-                {"args", words_of(data.run.command_line)},
+                {"args", arguments_of(data.run.command_line)},
                 {"env", environment_of(data)},
                 {"nccl_version", 0},
                 {"config", config_of(data)},
@@ -354,7 +355,7 @@ std::string run_nccl_json(const RunData& data) {
                 {"errors", std::move(errors)},
                 {"end_time",
                  data.run.finished_realtime_ns > 0 ? Json(time_text(data.run.finished_realtime_ns)) : Json(nullptr)}};
-    return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(report);
 }
 
 } // namespace railbreak::reports

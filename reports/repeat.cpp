@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "harness/record/statistics.hpp"
 #include "reports/facts.hpp"
 #include "reports/text.hpp"
@@ -128,7 +129,7 @@ std::string repeat_json(const std::vector<RunData>& runs) {
                                   {"vs_healthy", json_of(phase.vs_healthy, 1)},
                                   {"overhead_exclusive", json_of(phase.overheads, 1)}});
     }
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 } // namespace railbreak::reports

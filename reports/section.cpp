@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "reports/escape.hpp"
 #include "reports/events.hpp"
 #include "reports/facts.hpp"
@@ -22,10 +23,6 @@ using record::RunData;
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-std::string dumped(const Json& json) {
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 std::string milliseconds(std::int64_t nanoseconds) {
     return fmt::format("{:.3f}", static_cast<double>(nanoseconds) / 1e6);
@@ -55,7 +52,7 @@ std::string summary_text(const RunData& data) {
 }
 
 // "(measured 1.078, at least 0.964)"; empty where nothing was measured.
-std::string figures_of(const record::VerdictRow& row) {
+std::string measured_of(const record::VerdictRow& row) {
     std::string text;
     const auto add = [&](std::string_view what, const std::optional<double>& value) {
         text += value ? fmt::format("{}{} {:.6g}", text.empty() ? "" : ", ", what, *value) : "";
@@ -72,7 +69,7 @@ std::string verdict_text(const RunData& data) {
         if (row.scope != "run") {
             text += wrapped(
                 printable(fmt::format("{:<14}{}{}{}: {}{}", row.verdict, row.scope, row.subject.empty() ? "" : " of ",
-                                      row.subject, row.reason, figures_of(row))),
+                                      row.subject, row.reason, measured_of(row))),
                 14);
         }
     }
@@ -115,7 +112,7 @@ std::string bounds_text(const RunData& data) {
 // Stored JSON, indented; as it is where it does not parse.
 std::string indented(const std::string& text) {
     const Json json = Json::parse(text, nullptr, false);
-    return json.is_discarded() ? legible(text) + "\n" : dumped(json);
+    return json.is_discarded() ? legible(text) + "\n" : json_text(json);
 }
 
 std::string with_newline(std::string text) {
@@ -186,7 +183,7 @@ Result<std::string> section_json(const RunData& data, std::string_view section) 
     } else {
         json["content"] = content_of(data, section);
     }
-    return dumped(json);
+    return json_text(json);
 }
 
 Result<const record::ArtefactRow*> find_artefact(const RunData& data, std::string_view name) {
@@ -208,7 +205,7 @@ std::string artefact_json(const RunData& data, const record::ArtefactRow& artefa
     json["name"] = artefact.name;
     json["media_type"] = artefact.media_type;
     json["content"] = artefact.content;
-    return dumped(json);
+    return json_text(json);
 }
 
 std::string for_terminal(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "harness/analyse/suite.hpp"
 
 namespace railbreak::reports {
@@ -66,7 +67,7 @@ std::string suite_json(const record::SuiteData& data) {
                       {"skipped", outcome.skipped},
                       {"left", outcome.left}}},
                     {"items", std::move(items)}};
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 } // namespace railbreak::reports

@@ -13,11 +13,10 @@ namespace railbreak::reports {
 
 namespace {
 
-constexpr std::size_t kSeconds = 19; // of a time in ISO 8601, without its fraction
 constexpr std::size_t kHashDigits = 12;
 
-std::string utc(std::int64_t realtime_ns) {
-    return realtime_ns > 0 ? to_iso8601(Nanoseconds(realtime_ns)).substr(0, kSeconds) + "Z" : "not yet";
+std::string utc_or_not_yet(std::int64_t realtime_ns) {
+    return realtime_ns > 0 ? utc(realtime_ns) : "not yet";
 }
 
 } // namespace
@@ -29,7 +28,8 @@ std::string suite_table(const record::SuiteData& data) {
         wrapped(fmt::format("Suite {}  {}, plan {}, seed {}, {}", printable(suite.suite_id), printable(suite.name),
                             printable(suite.plan_hash.substr(0, kHashDigits)), suite.seed, printable(suite.cluster)),
                 2);
-    out += fmt::format("started {}, finished {}\n\n", utc(suite.started_realtime_ns), utc(suite.finished_realtime_ns));
+    out += fmt::format("started {}, finished {}\n\n", utc_or_not_yet(suite.started_realtime_ns),
+                       utc_or_not_yet(suite.finished_realtime_ns));
     std::vector<std::vector<std::string>> rows{{"#", "item", "verdict", "tries", "run", "reason"}};
     std::map<std::string, std::size_t> counts;
     for (std::size_t i = 0; i < data.items.size(); ++i) {

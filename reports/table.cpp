@@ -39,10 +39,6 @@ std::string duration(double nanoseconds) {
     return to_string(Nanoseconds(std::llround(nanoseconds)));
 }
 
-std::string utc(std::int64_t realtime_ns) {
-    return to_iso8601(Nanoseconds(realtime_ns)).substr(0, 19) + "Z";
-}
-
 std::string spread(const std::optional<Spread>& value) {
     return value ? fmt::format("{} / {} / {}", rate(value->min), rate(value->median), rate(value->max))
                  : "not measured";

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "reports/text.hpp"
 
 namespace railbreak::reports {
@@ -20,10 +21,6 @@ using analyse::TrendSeries;
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-std::string utc(std::int64_t realtime_ns) {
-    return to_iso8601(Nanoseconds(realtime_ns)).substr(0, 19) + "Z";
-}
 
 bool is_time(const Trend& trend) {
     return trend.measure == analyse::Measure::kTime;
@@ -190,7 +187,7 @@ std::string trend_json(const Trend& trend) {
                                   {"points", std::move(points)},
                                   {"changes", std::move(changes)}});
     }
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 } // namespace railbreak::reports

@@ -7,10 +7,6 @@ namespace railbreak::collective {
 
 namespace {
 
-std::size_t at(std::int64_t index) {
-    return static_cast<std::size_t>(index);
-}
-
 double total(const std::vector<std::int64_t>& values) {
     return static_cast<double>(std::accumulate(values.begin(), values.end(), std::int64_t{0}));
 }

@@ -12,10 +12,6 @@ namespace {
 
 using Program = OptccProgram;
 
-std::size_t at(std::int64_t index) {
-    return static_cast<std::size_t>(index);
-}
-
 std::vector<Program::Range> equal_ranges(std::int64_t parts, std::int64_t width) {
     std::vector<Program::Range> ranges;
     ranges.reserve(at(parts));

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,11 @@ namespace railbreak::collective {
 inline constexpr std::int64_t kOptccStreams = 2;
 /// No unit, no segment, no phase.
 inline constexpr std::int64_t kOptccNone = -1;
+
+/// A number of ranks, units or segments as an index.
+[[nodiscard]] constexpr std::size_t at(std::int64_t index) {
+    return static_cast<std::size_t>(index);
+}
 
 /// The phases of a plan.
 struct OptccProgram {

@@ -21,14 +21,6 @@
 
 namespace railbreak::collective {
 
-namespace {
-
-std::size_t at(std::int64_t index) {
-    return static_cast<std::size_t>(index);
-}
-
-} // namespace
-
 OptccRail::OptccRail(const OptccParameters& parameters)
     : parameters_(parameters), stragglers_(static_cast<std::int64_t>(parameters.stragglers.size())),
       healthy_(parameters.servers - stragglers_), program_(make_program(parameters)),

@@ -10,10 +10,6 @@ namespace railbreak::collective {
 
 namespace {
 
-std::size_t at(std::int64_t index) {
-    return static_cast<std::size_t>(index);
-}
-
 OptccParameters rail_parameters(const OptccParameters& parameters, std::int64_t elements) {
     OptccParameters rail = parameters;
     rail.elements = elements;

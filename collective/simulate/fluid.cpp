@@ -9,8 +9,6 @@ namespace railbreak::collective::simulation {
 
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
 /// A link that is loosened and tied again at once more often than this stays tied.
 constexpr std::int32_t kMostHasty = 16;
 

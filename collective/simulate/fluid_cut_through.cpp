@@ -9,7 +9,6 @@ namespace railbreak::collective::simulation {
 /// How long until the send engine is through with the flow for which it waits: until there is room for the rest in the
 /// send buffer and, where that is this flow, all that it forwards has come.
 double Fluid::until_through(const Flow& moving) {
-    constexpr double kInfinite = std::numeric_limits<double>::infinity();
     if (moving.mark == kInfinite) {
         return kInfinite;
     }

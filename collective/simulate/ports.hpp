@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "collective/topology.hpp"
 
 namespace railbreak::collective::simulation {
+
+/// A rate, capacity or wait without end.
+inline constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Number of a queue of a schedule: (rank * lanes + lane) * 2 + (0 send, 1 receive).
 using QueueNumber = std::int32_t;

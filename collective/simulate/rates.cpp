@@ -9,7 +9,6 @@ namespace railbreak::collective::simulation {
 
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kPicosecondsPerSecond = 1e12;
 constexpr double kBitsPerByte = 8;
 

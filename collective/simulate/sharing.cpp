@@ -11,7 +11,6 @@ namespace railbreak::collective::simulation {
 
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 /// Windows: delays are computed side by side until none changes by more than this share, or so many times.
 constexpr double kSettledShare = 1e-11;
 constexpr int kMostSweeps = 400;

@@ -30,9 +30,9 @@ std::optional<Enum> parse_enum(const std::array<Enum, N>& values, std::string_vi
 }
 
 /// Reads members into the request; remembers the first that is missing.
-class Members {
+class OrderMembers {
 public:
-    explicit Members(const Json& json) : json_(json) {}
+    explicit OrderMembers(const Json& json) : json_(json) {}
 
     template <class T, class To> void take(const char* key, To& to) {
         Result<T> value = field<T>(json_, key);
@@ -65,11 +65,11 @@ private:
     std::optional<Error> error_;
 };
 
-GilbertElliott bursts_from(Members& order) {
+GilbertElliott bursts_from(OrderMembers& order) {
     GilbertElliott bursts;
     Json object = Json::object();
     order.take<Json>("bursts", object);
-    Members members(object);
+    OrderMembers members(object);
     members.take<std::uint32_t>("good_to_bad_millionths", bursts.good_to_bad);
     members.take<std::uint32_t>("bad_to_good_millionths", bursts.bad_to_good);
     members.take<std::uint32_t>("loss_in_bad_millionths", bursts.loss_in_bad);
@@ -78,7 +78,7 @@ GilbertElliott bursts_from(Members& order) {
     return bursts;
 }
 
-void take_packets(Members& order, const Json& json, FaultRequest& request) {
+void take_packets(OrderMembers& order, const Json& json, FaultRequest& request) {
     PacketTreatment& packets = request.packets;
     order.take_direction(request.direction);
     if (request.kind == FaultKind::kDelay || request.kind == FaultKind::kReorder) {
@@ -100,7 +100,7 @@ void take_packets(Members& order, const Json& json, FaultRequest& request) {
     packets.reorder = request.kind == FaultKind::kReorder ? probability : 0;
 }
 
-void take_kind(Members& order, const Json& json, FaultRequest& request) {
+void take_kind(OrderMembers& order, const Json& json, FaultRequest& request) {
     std::uint64_t bytes = 0;
     switch (request.kind) {
     case FaultKind::kCap:
@@ -142,7 +142,7 @@ void take_kind(Members& order, const Json& json, FaultRequest& request) {
 } // namespace
 
 Result<FaultRequest> fault_request_from_json(const Json& json) {
-    Members order(json);
+    OrderMembers order(json);
     FaultRequest request;
     std::string kind_name;
     order.take<std::int32_t>("id", request.id);

@@ -126,9 +126,9 @@ Json to_json(const HardwareMechanism& each) {
 }
 
 /// Reads members; remembers the first that is missing or malformed.
-class Members {
+class SurveyMembers {
 public:
-    explicit Members(Json json) : json_(std::move(json)) {}
+    explicit SurveyMembers(Json json) : json_(std::move(json)) {}
 
     template <class T> T take(const char* key) {
         Result<T> value = field<T>(json_, key);
@@ -149,7 +149,7 @@ public:
     template <class T, class Read> std::vector<T> take_list(const char* key, const Read& read) {
         std::vector<T> list;
         for (const Json& one : take<std::vector<Json>>(key)) {
-            Members members(one);
+            SurveyMembers members(one);
             list.push_back(read(members));
             note(members.error());
         }
@@ -163,7 +163,7 @@ private:
     std::optional<Error> error_;
 };
 
-SurveyedKind read_kind(Members& members) {
+SurveyedKind read_kind(SurveyMembers& members) {
     SurveyedKind kind{.kind = members.take_word("kind", injectors::kFaultKinds)};
     kind.mechanism = members.take<std::string>("mechanism");
     kind.realism = members.take<std::string>("realism");
@@ -172,7 +172,7 @@ SurveyedKind read_kind(Members& members) {
     return kind;
 }
 
-SurveyedNic read_nic(Members& members) {
+SurveyedNic read_nic(SurveyMembers& members) {
     SurveyedNic nic;
     nic.link.name = members.take<std::string>("name");
     nic.link.kind = members.take<std::string>("kind");
@@ -184,7 +184,7 @@ SurveyedNic read_nic(Members& members) {
     return nic;
 }
 
-HardwareMechanism read_mechanism(Members& members) {
+HardwareMechanism read_mechanism(SurveyMembers& members) {
     HardwareMechanism mechanism;
     mechanism.name = members.take<std::string>("name");
     mechanism.kinds = members.take<std::vector<std::string>>("faults");
@@ -231,7 +231,7 @@ Json to_json(const SurveyOrder& order) {
 }
 
 Result<SurveyOrder> survey_order_from_json(const Json& json) {
-    Members members(json);
+    SurveyMembers members(json);
     SurveyOrder order{.protected_nics = members.take<std::vector<std::string>>("protected_nics"),
                       .folder = members.take<std::string>("folder")};
     return members.error() ? Result<SurveyOrder>(fail(Error(*members.error()))) : order;
@@ -268,7 +268,7 @@ Json to_json(const HostSurvey& host) {
 }
 
 Result<HostSurvey> host_survey_from_json(const Json& json) {
-    Members members(json);
+    SurveyMembers members(json);
     HostSurvey host;
     host.host = members.take<std::string>("host");
     host.kernel = members.take<std::string>("kernel");
@@ -278,7 +278,7 @@ Result<HostSurvey> host_survey_from_json(const Json& json) {
     const Json features = members.take<Json>("kernel_features");
     for (const KernelFeature feature : injectors::kKernelFeatures) {
         const Result<Json> answer = field<Json>(features, std::string(to_string(feature)).c_str());
-        Members one(answer.value_or(Json()));
+        SurveyMembers one(answer.value_or(Json()));
         host.survey.features.set_missing(feature, one.take<std::string>("missing"));
         members.note(one.error());
     }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "harness/record/reader.hpp"
@@ -68,7 +69,7 @@ int print_baselines(const CommonOptions& common, const std::vector<record::Basel
             list.push_back(to_json(row));
         }
         const ordered_json document{{"schema", "railbreak-baselines"}, {"version", 1}, {"runs", std::move(list)}};
-        print_result(document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+        print_result(json_text(document));
         return 0;
     }
     if (rows.empty()) {

@@ -23,7 +23,7 @@ using record::RunData;
 
 namespace {
 
-struct Options {
+struct CompareArguments {
     std::vector<std::string> sets;
     std::string baseline;
     std::string measure = "time";
@@ -43,7 +43,7 @@ struct RunsOfSides {
     std::vector<RunData> second;
 };
 
-Result<Sides> sides_of(const Options& options) {
+Result<Sides> sides_of(const CompareArguments& options) {
     const auto bad = [](std::string_view what) {
         return fail(
             Error(ErrorKind::kUsage, std::string(what))
@@ -68,23 +68,6 @@ Result<Sides> sides_of(const Options& options) {
         return bad(fmt::format("{} sets of runs cannot be compared: two can", options.sets.size()));
     }
     return Sides{options.sets[0], options.sets[1]};
-}
-
-Result<analyse::CompareOptions> compare_options(const Options& options) {
-    analyse::CompareOptions result;
-    const std::optional<analyse::Measure> measure = analyse::parse_measure(options.measure);
-    const Result<double> confidence = parse_share(options.confidence, 0.5, 0.9999);
-    const Result<double> tolerance = parse_share(options.tolerance, 0.0001, 1);
-    if (!confidence) {
-        return tl::unexpected(Error(confidence.error()).with("option", "--confidence"));
-    }
-    if (!tolerance) {
-        return tl::unexpected(Error(tolerance.error()).with("option", "--tolerance"));
-    }
-    result.measure = measure.value_or(analyse::Measure::kTime);
-    result.confidence = *confidence;
-    result.tolerance = *tolerance;
-    return result;
 }
 
 Result<void> not_mixed(const std::vector<RunData>& runs) {
@@ -180,9 +163,9 @@ Result<RunsOfSides> load_sides(const record::RunReader& reader, const Sides& sid
     return RunsOfSides{std::move(*first), std::move(*second)};
 }
 
-int compare(const CommonOptions& common, const Options& options) {
+int compare(const CommonOptions& common, const CompareArguments& options) {
     const Result<Sides> sides = sides_of(options);
-    const Result<analyse::CompareOptions> how = compare_options(options);
+    const Result<analyse::CompareOptions> how = compare_options(options.measure, options.confidence, options.tolerance);
     if (!sides || !how) {
         return tell(common, !sides ? sides.error() : how.error());
     }
@@ -207,7 +190,7 @@ int compare(const CommonOptions& common, const Options& options) {
 
 void add_compare_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* command = app.add_subcommand("compare", "Compare two recorded runs, or two sets of runs by statistics");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<CompareArguments>();
     command->add_option("SETS", options->sets, std::string(kSetHelp) + ". Two sets A B, or A..B")
         ->type_name("RUNS")
         ->expected(1, 1000);

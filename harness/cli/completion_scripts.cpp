@@ -10,7 +10,7 @@ namespace railbreak::cli {
 namespace {
 
 /// A word in single quotes, for bash and zsh.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
     std::string out = "'";
     for (const char letter : text) {
         out += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
@@ -31,11 +31,11 @@ std::string first_line(const std::string& text) {
     return text.substr(0, text.find('\n'));
 }
 
-std::vector<std::string> quoted_all(const std::vector<std::string>& words) {
+std::vector<std::string> shell_quoted_all(const std::vector<std::string>& words) {
     std::vector<std::string> out;
     out.reserve(words.size());
     for (const std::string& word : words) {
-        out.push_back(quoted(word));
+        out.push_back(shell_quoted(word));
     }
     return out;
 }
@@ -56,7 +56,7 @@ std::string bash_offer(const ValueModel& value) {
     switch (value.kind) {
     case ValueKind::kChoice:
         return fmt::format("__railbreak_words {} {}", value.list ? "," : "''",
-                           fmt::join(quoted_all(value.choices), " "));
+                           fmt::join(shell_quoted_all(value.choices), " "));
     case ValueKind::kFile: return "__railbreak_files -f";
     case ValueKind::kFolder: return "__railbreak_files -d";
     case ValueKind::kRuns:
@@ -78,8 +78,8 @@ std::string bash_offer(const ValueModel& value) {
 std::string bash_pattern(const CommandModel& command, const ValueModel& option) {
     std::vector<std::string> patterns;
     for (const std::string& name : option.names) {
-        patterns.push_back(command.path.empty() ? fmt::format("*{}", quoted(" " + name))
-                                                : quoted(command.name() + " " + name));
+        patterns.push_back(command.path.empty() ? fmt::format("*{}", shell_quoted(" " + name))
+                                                : shell_quoted(command.name() + " " + name));
     }
     return fmt::format("{}", fmt::join(patterns, " | "));
 }
@@ -110,11 +110,11 @@ std::string bash_arguments(const CommandModel& command) {
         for (const CommandModel& below : command.commands) {
             words.push_back(below.path.back());
         }
-        cases = fmt::format("                *) __railbreak_words '' {} ;;\n", fmt::join(quoted_all(words), " "));
+        cases = fmt::format("                *) __railbreak_words '' {} ;;\n", fmt::join(shell_quoted_all(words), " "));
     }
     return cases.empty() ? ""
                          : fmt::format("        {})\n            case $place in\n{}            esac ;;\n",
-                                       quoted(command.name()), cases);
+                                       shell_quoted(command.name()), cases);
 }
 
 constexpr std::string_view kBashHead = R"(# bash completion of railbreak, written by `railbreak completion bash`.
@@ -206,8 +206,8 @@ std::string bash_completion(const CommandModel& model) {
     for (const CommandModel* command : commands) {
         if (!command->path.empty()) {
             const std::string above = command->path.size() > 1 ? command->path.front() : "";
-            script += fmt::format("            {}) command={} ;;\n", quoted(above + " " + command->path.back()),
-                                  quoted(command->name()));
+            script += fmt::format("            {}) command={} ;;\n", shell_quoted(above + " " + command->path.back()),
+                                  shell_quoted(command->name()));
         }
     }
     script += "            *) place=$((place + 1)) ;;\n        esac\n    done\n";
@@ -223,7 +223,7 @@ std::string bash_completion(const CommandModel& model) {
         std::vector<std::string> names = option_names(*command);
         std::erase_if(names, [](const std::string& name) { return name == "-h" || name == "--help"; });
         if (!command->path.empty() && !names.empty()) {
-            script += fmt::format("            {}) __railbreak_words '' {} ;;\n", quoted(command->name()),
+            script += fmt::format("            {}) __railbreak_words '' {} ;;\n", shell_quoted(command->name()),
                                   fmt::join(names, " "));
         }
     }
@@ -278,9 +278,10 @@ std::string zsh_option(const ValueModel& option) {
         const std::string others = option.repeats ? "*" : fmt::format("({})", fmt::join(option.names, " "));
         const bool flag = option.kind == ValueKind::kNone;
         const std::string_view joint = flag ? "" : name.starts_with("--") ? "=" : "+";
-        lines += fmt::format(" \\\n        {}", quoted(fmt::format("{}{}{}[{}]{}", others, name, joint,
-                                                                   escaped(first_line(option.description), "[]\\:"),
-                                                                   flag ? "" : ":" + zsh_value(option))));
+        lines +=
+            fmt::format(" \\\n        {}", shell_quoted(fmt::format("{}{}{}[{}]{}", others, name, joint,
+                                                                    escaped(first_line(option.description), "[]\\:"),
+                                                                    flag ? "" : ":" + zsh_value(option))));
     }
     return lines;
 }
@@ -304,9 +305,9 @@ std::string zsh_command(const CommandModel& program, const CommandModel& command
     }
     for (std::size_t i = 0; i < command.arguments.size(); ++i) {
         const ValueModel& argument = command.arguments[i];
-        body += fmt::format(
-            " \\\n        {}",
-            quoted(fmt::format("{}:{}", argument.repeats ? "*" : std::to_string(i + 1) + ":", zsh_value(argument))));
+        body += fmt::format(" \\\n        {}",
+                            shell_quoted(fmt::format("{}:{}", argument.repeats ? "*" : std::to_string(i + 1) + ":",
+                                                     zsh_value(argument))));
     }
     if (command.commands.empty()) {
         return fmt::format("{}() {{\n{}\n}}\n\n", zsh_function(command), body);
@@ -315,7 +316,7 @@ std::string zsh_command(const CommandModel& program, const CommandModel& command
     body += "        command)\n            local -a commands=(\n";
     for (const CommandModel& below : command.commands) {
         body += fmt::format("                {}\n",
-                            quoted(escaped(below.path.back(), ":\\") + ":" + first_line(below.purpose)));
+                            shell_quoted(escaped(below.path.back(), ":\\") + ":" + first_line(below.purpose)));
     }
     body += "            )\n            _describe command commands && ret=0 ;;\n        argument)\n"
             "            case $line[1] in\n";
@@ -389,7 +390,7 @@ std::string fish_option(std::string_view condition, const ValueModel& option) {
 
 std::string fish_command(const CommandModel& command) {
     const std::string condition =
-        fmt::format(" -n {}", fish_quoted(fmt::format("__railbreak_at {}", quoted(command.name()))));
+        fmt::format(" -n {}", fish_quoted(fmt::format("__railbreak_at {}", shell_quoted(command.name()))));
     std::string lines;
     for (const CommandModel& below : command.commands) {
         lines += fmt::format("complete -c railbreak{} -f -a {} -d {}\n", condition, below.path.back(),

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/console.hpp"
+#include "base/json_text.hpp"
 #include "base/units.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/offered.hpp"
@@ -23,7 +24,7 @@ namespace {
 using nlohmann::ordered_json;
 
 void print_json(const ordered_json& document) {
-    print_result(document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    print_result(json_text(document));
 }
 
 // Text of the database on one line of a terminal.

@@ -1,4 +1,5 @@
 #include "harness/cli/doctor_output.hpp"
+#include "base/json_text.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -87,7 +88,7 @@ std::string printable(std::string text) {
 }
 
 std::string dump(const Json& json) {
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 void forget_macs(agent::HostSurvey& host) {

@@ -1,4 +1,5 @@
 #include "harness/cli/dry_run_output.hpp"
+#include "base/json_text.hpp"
 
 #include <iterator>
 
@@ -77,7 +78,7 @@ std::string forecast_json(const controller::Forecast& forecast) {
                               {"lease", forecast.lease},
                               {"possible", forecast.all_possible()},
                               {"faults", faults}};
-    return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 } // namespace railbreak::cli

@@ -21,7 +21,7 @@ using record::RunData;
 
 namespace {
 
-struct Options {
+struct GateArguments {
     std::string runs = "latest";
     std::string baseline;
     std::string tolerance = "3%";
@@ -78,19 +78,6 @@ Result<Candidates> load_candidates(const record::RunReader& reader, const std::s
     return tl::unexpected(runs.error());
 }
 
-Result<analyse::CompareOptions> compare_options(const Options& options) {
-    const Result<double> confidence = parse_share(options.confidence, 0.5, 0.9999);
-    const Result<double> tolerance = parse_share(options.tolerance, 0.0001, 1);
-    if (!confidence || !tolerance) {
-        return tl::unexpected(!confidence ? confidence.error() : tolerance.error());
-    }
-    analyse::CompareOptions how;
-    how.measure = analyse::parse_measure(options.measure).value_or(analyse::Measure::kTime);
-    how.confidence = *confidence;
-    how.tolerance = *tolerance;
-    return how;
-}
-
 int exit_code_of(const analyse::Gate& gate, bool strict) {
     switch (gate.verdict) {
     case analyse::GateVerdict::kNoRegression: return static_cast<int>(analyse::ExitCode::kPass);
@@ -101,8 +88,8 @@ int exit_code_of(const analyse::Gate& gate, bool strict) {
     return static_cast<int>(analyse::ExitCode::kInternal);
 }
 
-int gate(const CommonOptions& common, const Options& options) {
-    const Result<analyse::CompareOptions> how = compare_options(options);
+int gate(const CommonOptions& common, const GateArguments& options) {
+    const Result<analyse::CompareOptions> how = compare_options(options.measure, options.confidence, options.tolerance);
     if (!how) {
         return tell(common, how.error());
     }
@@ -133,7 +120,7 @@ int gate(const CommonOptions& common, const Options& options) {
 void add_gate_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* command = app.add_subcommand("gate", "Hold runs against a baseline: exit code 0 no regression, 1 "
                                                    "regression, 2 cannot tell");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<GateArguments>();
     command->add_option("SETS", options->runs, std::string(kSetHelp) + "; or a suite")
         ->type_name("RUNS|SUITE")
         ->capture_default_str();

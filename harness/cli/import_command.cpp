@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "base/version.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
@@ -118,7 +119,7 @@ void print_imported(const CommonOptions& common, const std::vector<record::RunDa
     }
     if (common.json) {
         const nlohmann::ordered_json document{{"schema", "railbreak-import"}, {"version", 1}, {"runs", list}};
-        print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+        print_result(json_text(document));
     }
 }
 

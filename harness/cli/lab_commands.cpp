@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/console.hpp"
+#include "base/json_text.hpp"
 #include "base/units.hpp"
 #include "harness/analyse/verdict.hpp"
 #include "harness/cli/commands.hpp"
@@ -41,7 +42,7 @@ nlohmann::json to_json(const lab::LabSummary& summary) {
 
 void print_labs(std::string_view schema, const nlohmann::json& labs) {
     const nlohmann::json document{{"schema", schema}, {"version", 1}, {"labs", labs}};
-    print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print_result(json_text(document));
 }
 
 int up(const CommonOptions& common, const UpArguments& arguments) {

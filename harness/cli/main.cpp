@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/console.hpp"
+#include "base/json_text.hpp"
 #include "base/version.hpp"
 #include "harness/analyse/verdict.hpp"
 #include "harness/cli/commands.hpp"
@@ -47,7 +48,7 @@ void print_error_json(const Error& error) {
                                           {"message", error.message()},
                                           {"advice", error.advice()},
                                           {"facts", facts}};
-    print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print_result(json_text(document));
 }
 
 void print_result(std::string_view text) {

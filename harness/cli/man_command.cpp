@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "base/output_file.hpp"
 #include "base/version.hpp"
 #include "harness/cli/everyday_commands.hpp"
@@ -60,7 +61,7 @@ ordered_json to_json(const CommandModel& command) {
 }
 
 void print_json(const ordered_json& document) {
-    print_result(document.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+    print_result(json_text(document));
 }
 
 std::string page_of(const CommandModel& program, const CommandModel& command) {

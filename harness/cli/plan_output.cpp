@@ -58,10 +58,6 @@ Nanoseconds time_of(const Evaluation& evaluation, const Bound& bound) {
         static_cast<std::int64_t>(bound.time_over_n * static_cast<double>(evaluation.vector_time.count())));
 }
 
-double ratio(Nanoseconds above, Nanoseconds below) {
-    return below.count() == 0 ? 0 : static_cast<double>(above.count()) / static_cast<double>(below.count());
-}
-
 std::string bounds_text(const Evaluation& evaluation) {
     std::size_t name = 0;
     std::size_t branch = 0;
@@ -226,6 +222,10 @@ std::string plan_json(const PlannerInput& input, const Evaluation& evaluation,
         json["break_even"] = {{"algorithm", break_even->algorithm}, {"bytes", break_even->smallest.bytes()}};
     }
     return json.dump(2) + "\n";
+}
+
+double ratio(Nanoseconds above, Nanoseconds below) {
+    return below.count() == 0 ? 0 : static_cast<double>(above.count()) / static_cast<double>(below.count());
 }
 
 } // namespace railbreak::cli

@@ -14,5 +14,7 @@ namespace railbreak::cli {
 /// The same for programs: schema "railbreak-plan", version 1.
 [[nodiscard]] std::string plan_json(const collective::PlannerInput& input, const collective::Evaluation& evaluation,
                                     const std::optional<collective::BreakEven>& break_even);
+/// How many times one duration is the other; 0 where the other is none.
+[[nodiscard]] double ratio(Nanoseconds above, Nanoseconds below);
 
 } // namespace railbreak::cli

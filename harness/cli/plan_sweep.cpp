@@ -128,10 +128,6 @@ std::optional<collective::PlannerInput> point(const collective::PlannerInput& in
     return one;
 }
 
-double ratio(Nanoseconds above, Nanoseconds below) {
-    return below.count() == 0 ? 0 : static_cast<double>(above.count()) / static_cast<double>(below.count());
-}
-
 Result<void> evaluate_point(const collective::PlannerInput& input, const SweepRow& where, std::vector<SweepRow>& rows) {
     const std::optional<collective::PlannerInput> one = point(input, where);
     if (!one) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "base/json_text.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/lab/lab.hpp"
 #include "injectors/fault_keeper.hpp"
@@ -27,7 +28,7 @@ constexpr Nanoseconds kHaltPatience = 4 * injectors::kLongestUndo;
 constexpr Nanoseconds kLabPatience = std::chrono::seconds(20);
 
 void print_json(const json& document) {
-    print_result(document.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    print_result(json_text(document));
 }
 
 /// Gives whether there was anything to tell.

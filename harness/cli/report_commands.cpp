@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "base/output_file.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/offered.hpp"
@@ -141,7 +142,7 @@ void print_written(const CommonOptions& common, const ReportSubject& subject, co
                                               {"version", 1},
                                               {subject.suite ? "suite_id" : "run_id", subject.id()},
                                               {"files", std::move(list)}};
-        print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+        print_result(json_text(document));
     }
 }
 

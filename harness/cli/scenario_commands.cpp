@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/console.hpp"
+#include "base/json_text.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/scenario_input.hpp"
 #include "scenarios/schema.hpp"
@@ -83,7 +84,7 @@ int validate(const CommonOptions& common, const std::vector<std::string>& paths)
     }
     if (common.json) {
         const nlohmann::json document{{"schema", "railbreak-validate"}, {"version", 1}, {"files", std::move(results)}};
-        print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+        print_result(json_text(document));
     }
     return exit_code;
 }

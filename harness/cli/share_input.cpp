@@ -17,4 +17,21 @@ Result<double> parse_share(std::string_view text, double least, double most) {
     return value;
 }
 
+Result<analyse::CompareOptions> compare_options(std::string_view measure, std::string_view confidence,
+                                                std::string_view tolerance) {
+    const Result<double> sure = parse_share(confidence, 0.5, 0.9999);
+    const Result<double> tolerated = parse_share(tolerance, 0.0001, 1);
+    if (!sure) {
+        return tl::unexpected(Error(sure.error()).with("option", "--confidence"));
+    }
+    if (!tolerated) {
+        return tl::unexpected(Error(tolerated.error()).with("option", "--tolerance"));
+    }
+    analyse::CompareOptions how;
+    how.measure = analyse::parse_measure(measure).value_or(analyse::Measure::kTime);
+    how.confidence = *sure;
+    how.tolerance = *tolerated;
+    return how;
+}
+
 } // namespace railbreak::cli

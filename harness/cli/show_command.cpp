@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "base/output_file.hpp"
 #include "harness/cli/everyday_commands.hpp"
 #include "harness/cli/scenario_input.hpp"
@@ -73,7 +74,7 @@ int show(const CommonOptions& common, const ShowOptions& options) {
                                               {"run_id", data->run.run_id},
                                               {"path", options.output},
                                               {"size_bytes", part->size()}};
-        print_result(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+        print_result(json_text(document));
     } else {
         print_result(fmt::format("wrote {}\n", options.output));
     }

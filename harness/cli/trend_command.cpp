@@ -20,7 +20,7 @@ namespace railbreak::cli {
 
 namespace {
 
-struct Options {
+struct TrendArguments {
     std::string scenario;
     std::int32_t last = 30;
     std::string measure = "time";
@@ -38,7 +38,7 @@ Result<void> write_page(const analyse::Trend& trend, const std::string& path) {
     });
 }
 
-Result<std::vector<record::RunData>> load_runs(const record::RunReader& reader, const Options& options) {
+Result<std::vector<record::RunData>> load_runs(const record::RunReader& reader, const TrendArguments& options) {
     const auto runs = reader.find_runs(options.scenario, "", options.cluster, options.last);
     if (!runs) {
         return tl::unexpected(runs.error());
@@ -60,7 +60,7 @@ Result<std::vector<record::RunData>> load_runs(const record::RunReader& reader, 
     return loaded;
 }
 
-int trend(const CommonOptions& common, const Options& options) {
+int trend(const CommonOptions& common, const TrendArguments& options) {
     const Result<record::RunReader> reader = record::RunReader::open_readonly(common.database);
     if (!reader) {
         return tell(common, reader.error());
@@ -89,7 +89,7 @@ int trend(const CommonOptions& common, const Options& options) {
 
 void add_trend_command(CLI::App& app, CommonOptions& common, const Choose& choose) {
     CLI::App* command = app.add_subcommand("trend", "Show how a scenario's figures move from run to run");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<TrendArguments>();
     command->add_option("NAME", options->scenario, "Name of the scenario")->required()->type_name("SCENARIO");
     command->add_option("--last", options->last, "How many runs")
         ->check(CLI::Range(1, kMostRuns))

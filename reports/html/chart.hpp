@@ -14,6 +14,11 @@
 
 namespace railbreak::reports::html {
 
+/// Width of a figure as wide as the page.
+inline constexpr double kFigureWidth = 1040;
+/// Width that a letter of a label takes at most.
+inline constexpr double kLetterWidth = 7.2;
+
 /// From values to pixels, linearly.
 struct Scale {
     double low = 0;  ///< value at `from`

@@ -16,11 +16,10 @@ using record::PhaseStatistics;
 
 namespace {
 
-constexpr double kWidth = 1040;
-constexpr double kRow = 30;
+constexpr double kLine = 30;
 constexpr double kHead = 26; // of a group of rows
-constexpr double kNames = 170;
-constexpr std::size_t kMostRows = 60;
+constexpr double kLineNames = 170;
+constexpr std::size_t kMostLines = 60;
 constexpr std::size_t kMostPoints = 200; // of a row
 constexpr std::size_t kBoxPoints = 5;    // from so many on, quartiles say something
 
@@ -48,7 +47,7 @@ std::vector<Line> lines_of(const View& view, double top, double& bottom) {
     for (const std::string_view phase : kPhases) {
         bool headed = false;
         for (const PhaseStatistics& entry : view.statistics) {
-            if (entry.phase != phase || !entry.time_median_ns || rows == kMostRows) {
+            if (entry.phase != phase || !entry.time_median_ns || rows == kMostLines) {
                 continue;
             }
             if (!headed) {
@@ -56,8 +55,8 @@ std::vector<Line> lines_of(const View& view, double top, double& bottom) {
                 bottom += kHead;
                 headed = true;
             }
-            lines.push_back({&entry, phase, series_of(view, entry.algorithm), bottom + kRow / 2});
-            bottom += kRow;
+            lines.push_back({&entry, phase, series_of(view, entry.algorithm), bottom + kLine / 2});
+            bottom += kLine;
             ++rows;
         }
     }
@@ -190,7 +189,7 @@ Figure overhead(const View& view) {
                              bound_ns(view, *line.entry, "fluid")});
         }
     }
-    Plot plot("overhead", kWidth, bottom + 46, {.left = kNames, .right = 18, .top = 8, .bottom = 46});
+    Plot plot("overhead", kFigureWidth, bottom + 46, {.left = kLineNames, .right = 18, .top = 8, .bottom = 46});
     const Scale x{0, most * 1.5, plot.left(), plot.right()};
     const TimeUnit unit = time_unit(most);
     plot.x_axis(x, unit.nanoseconds, fmt::format("median time of an AllReduce ({})", unit.name));
@@ -314,7 +313,7 @@ Figure distribution(const View& view) {
             high = std::max(high, per_cent(*line.entry->time_max_ns, *line.entry->time_median_ns));
         }
     }
-    Plot plot("distribution", kWidth, bottom + 46, {.left = kNames, .right = 150, .top = 8, .bottom = 46});
+    Plot plot("distribution", kFigureWidth, bottom + 46, {.left = kLineNames, .right = 150, .top = 8, .bottom = 46});
     const double gap = (high - low) / 40;
     const Scale x{low - gap, high + gap, plot.left(), plot.right()};
     plot.x_axis(x, 1, "distance from the median of its row (%)");

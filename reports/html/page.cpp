@@ -61,6 +61,10 @@ Element patterns() {
 
 } // namespace
 
+Element panel(Element content) {
+    return element("div", {{"class", "panel"}}, std::move(content));
+}
+
 std::string page_html(Page page) {
     Element hero("div", {{"class", "hero"}});
     hero.add(element("p", {{"class", "kicker"}}, page.kicker)).add(element("h1", {}, page.heading));

@@ -18,6 +18,9 @@ struct Section {
     std::vector<Element> content;
 };
 
+/// A box around content.
+[[nodiscard]] Element panel(Element content);
+
 /// What a page shows.
 struct Page {
     std::string title;          ///< of the browser's window

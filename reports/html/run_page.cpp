@@ -14,10 +14,6 @@ namespace html {
 
 namespace {
 
-Element panel(Element content) {
-    return element("div", {{"class", "panel"}}, std::move(content));
-}
-
 std::vector<Element> facts_of(const View& view) {
     const record::RunRow& run = view.data.run;
     std::vector<Element> facts;

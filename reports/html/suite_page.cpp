@@ -30,10 +30,9 @@ namespace html {
 
 namespace {
 
-constexpr std::size_t kMostRows = 120; // of a chart
-constexpr double kWidth = 1040;
-constexpr double kRow = 24;
-constexpr double kNames = 300;
+constexpr std::size_t kMostItems = 120; // of a chart
+constexpr double kItemRow = 24;
+constexpr double kItemNames = 300;
 constexpr std::int64_t kLatest = std::int64_t{1} << 62U; // the year 2116
 
 /// One item with what became of it.
@@ -200,9 +199,9 @@ std::string left_out(std::size_t drawn, std::size_t all) {
 /// The names of the rows at the left.
 void draw_names(Plot& plot, const std::vector<const Item*>& items) {
     for (std::size_t i = 0; i < items.size(); ++i) {
-        const double y = plot.top() + kRow * (static_cast<double>(i) + 0.5);
+        const double y = plot.top() + kItemRow * (static_cast<double>(i) + 0.5);
         plot.text(Plot::Layer::kFront, 8, y + 4, "rowname", row_name(*items[i]));
-        plot.line(Plot::Layer::kBehind, 8, y + kRow / 2, plot.right(), y + kRow / 2, "groupline");
+        plot.line(Plot::Layer::kBehind, 8, y + kItemRow / 2, plot.right(), y + kItemRow / 2, "groupline");
     }
 }
 
@@ -215,21 +214,21 @@ Figure overhead_figure(const SuiteView& view) {
             continue;
         }
         ++with_figures;
-        if (items.size() < kMostRows) {
+        if (items.size() < kMostItems) {
             items.push_back(&item);
             for (const PhaseStatistics& entry : item.statistics) {
                 most = entry.phase == "degraded" ? std::max(most, entry.overhead_fluid.value_or(1)) : most;
             }
         }
     }
-    Plot plot("overhead", kWidth, 14 + kRow * static_cast<double>(items.size()) + 46,
-              {.left = kNames, .right = 30, .top = 14, .bottom = 46});
+    Plot plot("overhead", kFigureWidth, 14 + kItemRow * static_cast<double>(items.size()) + 46,
+              {.left = kItemNames, .right = 30, .top = 14, .bottom = 46});
     const Scale x{std::min(0.95, 1 - (most - 1) / 20), most + (most - 1) / 20, plot.left(), plot.right()};
     plot.x_axis(x, 1, "median time over the fluid lower bound, faults in force (\u00D7)");
     draw_names(plot, items);
     plot.line(Plot::Layer::kMoving, x(1), plot.top(), x(1), plot.bottom(), "bound fluid", "the lower bound");
     for (std::size_t i = 0; i < items.size(); ++i) {
-        const double y = plot.top() + kRow * (static_cast<double>(i) + 0.5);
+        const double y = plot.top() + kItemRow * (static_cast<double>(i) + 0.5);
         for (const PhaseStatistics& entry : items[i]->statistics) {
             if (entry.phase == "degraded" && entry.overhead_fluid) {
                 const auto at = std::find(view.algorithms.begin(), view.algorithms.end(), entry.algorithm);
@@ -265,14 +264,14 @@ Figure schedule_figure(const SuiteView& view) {
         if (took_ns(item) <= 0) {
             continue;
         }
-        if (++ran <= kMostRows) {
+        if (++ran <= kMostItems) {
             from = items.empty() ? item.started_at : std::min(from, item.started_at);
             to = std::max(to, item.finished_at);
             items.push_back(&item);
         }
     }
-    Plot plot("course", kWidth, 14 + kRow * static_cast<double>(items.size()) + 46,
-              {.left = kNames, .right = 110, .top = 14, .bottom = 46});
+    Plot plot("course", kFigureWidth, 14 + kItemRow * static_cast<double>(items.size()) + 46,
+              {.left = kItemNames, .right = 110, .top = 14, .bottom = 46});
     const double span = std::max(static_cast<double>(to - from), 1.0);
     const Scale x{0, span, plot.left(), plot.right()};
     const bool minutes = span > 600e9;
@@ -280,7 +279,7 @@ Figure schedule_figure(const SuiteView& view) {
                 minutes ? "time since the first run began (min)" : "time since the first run began (s)", true);
     draw_names(plot, items);
     for (std::size_t i = 0; i < items.size(); ++i) {
-        const double y = plot.top() + kRow * (static_cast<double>(i) + 0.5);
+        const double y = plot.top() + kItemRow * (static_cast<double>(i) + 0.5);
         const double begin = x(static_cast<double>(items[i]->started_at - from));
         const double end = x(static_cast<double>(items[i]->finished_at - from));
         plot.rectangle(
@@ -314,10 +313,6 @@ std::vector<Element> facts_of(const SuiteView& view) {
     fact("items", std::to_string(view.items.size()));
     fact("seed", std::to_string(suite.seed));
     return facts;
-}
-
-Element panel(Element content) {
-    return element("div", {{"class", "panel"}}, std::move(content));
 }
 
 std::vector<Section> sections_of(const SuiteView& view) {

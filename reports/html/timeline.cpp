@@ -17,13 +17,11 @@ using record::IterationRow;
 
 namespace {
 
-constexpr double kWidth = 1040;
-constexpr double kHeight = 240; // of the plot
+constexpr double kTimelineHeight = 240; // of the plot
 constexpr double kPhaseBand = 22;
 constexpr double kLane = 20;
 constexpr std::size_t kMostLanes = 6;
 constexpr std::size_t kMostBars = 400;
-constexpr double kLetter = 7.2; // width of a letter in a band
 
 /// A stretch of iterations of one phase.
 struct Stretch {
@@ -56,8 +54,8 @@ public:
           shown_(thinned(algorithm.iterations, kMostBars)), series_(series_class(algorithm.series)) {
         find_range();
         assign_lanes();
-        plot_.emplace(fmt::format("timeline-{}", algorithm.series), kWidth, margins().top + kHeight + margins().bottom,
-                      margins());
+        plot_.emplace(fmt::format("timeline-{}", algorithm.series), kFigureWidth,
+                      margins().top + kTimelineHeight + margins().bottom, margins());
         x_ = {0, static_cast<double>(to_ - from_), plot_->left(), plot_->right()};
         y_ = {0, highest(), plot_->bottom(), plot_->top()};
     }
@@ -151,7 +149,7 @@ private:
                 fmt::format("{}: {} to {}", stretch.phase, offset(view_, stretch.from), offset(view_, stretch.to));
             plot_->rectangle(Layer::kMoving, x, 8, width, kPhaseBand - 4, fmt::format("phase p-{}", stretch.phase),
                              title);
-            if (width > kLetter * static_cast<double>(stretch.phase.size()) + 10) {
+            if (width > kLetterWidth * static_cast<double>(stretch.phase.size()) + 10) {
                 plot_->text(Layer::kMoving, x + 6, 8 + 13, "phasename", stretch.phase);
             }
         }
@@ -183,7 +181,7 @@ private:
                 const double width = x_of(end) - x_of(row.ordered_at);
                 plot_->rectangle(Layer::kMoving, x_of(row.ordered_at), y, width, kLane - 4, "faultbar", title,
                                  "faults");
-                if (width > kLetter * static_cast<double>(row.name.size()) + 10) {
+                if (width > kLetterWidth * static_cast<double>(row.name.size()) + 10) {
                     plot_->text(Layer::kMoving, x_of(row.ordered_at) + 6, y + 12, "faultname", row.name, "faults");
                 }
             }
@@ -236,7 +234,7 @@ private:
             fmt::format("back to normal {} after the fault", duration(static_cast<double>(recovery_->time_ns)));
         plot_->line(Layer::kMoving, x_of(at), plot_->top() - 8, x_of(at), plot_->bottom(), "recovery", text,
                     "recovery");
-        const bool room = x_of(at) + kLetter * static_cast<double>(text.size()) < plot_->right();
+        const bool room = x_of(at) + kLetterWidth * static_cast<double>(text.size()) < plot_->right();
         plot_->text(Layer::kMoving, x_of(at) + (room ? 6 : -6), plot_->top() + 6,
                     room ? "recoveryname" : "recoveryname end", text, "recovery");
     }

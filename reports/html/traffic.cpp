@@ -19,7 +19,7 @@ using record::IterationRow;
 namespace {
 
 constexpr int kShades = 7;
-constexpr std::size_t kMostRows = 128;
+constexpr std::size_t kMostPorts = 128;
 
 /// Sent and received, or neither known.
 struct Bytes {
@@ -181,11 +181,12 @@ Element map_table(const HeatMap& map, bool sent) {
     for (const Conditions& column : map.columns) {
         columns.push_back({fmt::format("{} {}", column.algorithm, column.phase), true});
     }
-    Table table(
-        fmt::format("{}: {}{}", map.caption, sent ? "sent" : "received",
-                    map.rows.size() > kMostRows ? fmt::format("; the first {} of {}", kMostRows, map.rows.size()) : ""),
-        std::move(columns));
-    for (std::size_t i = 0; i < std::min(map.rows.size(), kMostRows); ++i) {
+    Table table(fmt::format("{}: {}{}", map.caption, sent ? "sent" : "received",
+                            map.rows.size() > kMostPorts
+                                ? fmt::format("; the first {} of {}", kMostPorts, map.rows.size())
+                                : ""),
+                std::move(columns));
+    for (std::size_t i = 0; i < std::min(map.rows.size(), kMostPorts); ++i) {
         std::vector<Cell> row{map.rows[i]};
         for (const std::optional<Bytes>& cell : map.cells[i]) {
             row.push_back(cell ? heat_cell(value(*cell), most) : Cell(kNone));

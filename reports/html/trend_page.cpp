@@ -26,10 +26,8 @@ namespace html {
 
 namespace {
 
-constexpr double kWidth = 1040;
-constexpr double kHeight = 230;        // of the plot
+constexpr double kTrendHeight = 230;   // of the plot
 constexpr std::size_t kMostRuns = 400; // the latest
-constexpr double kLetter = 7.2;
 
 /// "overhead_fluid" -> what an axis calls it.
 std::string_view words_of(Measure measure) {
@@ -62,7 +60,7 @@ public:
         : trend_(trend), series_(trend.series[series]), number_(series),
           first_(trend.runs.size() > kMostRuns ? trend.runs.size() - kMostRuns : 0),
           end_(std::min(trend.runs.size(), series_.points.size())),
-          plot_(fmt::format("trend-{}", series), kWidth, 30 + kHeight + 46,
+          plot_(fmt::format("trend-{}", series), kFigureWidth, 30 + kTrendHeight + 46,
                 {.left = 72, .right = 18, .top = 30, .bottom = 46}) {
         find_range();
     }
@@ -180,7 +178,7 @@ private:
                                    value_text(trend_.measure, change.before), value_text(trend_.measure, change.after),
                                    change.p_value),
                        "changes");
-            const bool room = x + kLetter * static_cast<double>(text.size()) < plot_.right();
+            const bool room = x + kLetterWidth * static_cast<double>(text.size()) < plot_.right();
             plot_.text(Layer::kMoving, x + (room ? 6 : -6), plot_.top() - 6, room ? "changename" : "changename end",
                        text, "changes");
         }

@@ -19,7 +19,7 @@ using bounds::Cluster;
 
 constexpr double kRounding = 1e-9;
 
-Rational number(const std::string& text) {
+Rational parsed(const std::string& text) {
     return *parse_rational(text);
 }
 
@@ -56,17 +56,17 @@ class GpuBoundRow : public testing::TestWithParam<GpuVector> {};
 
 TEST_P(GpuBoundRow, IsExact) {
     const GpuVector& row = GetParam();
-    const Rational slowdown = number(row.slowdown);
-    EXPECT_EQ(bounds::local_ports(row.servers, row.per_server, Rational(1)), number(row.flat));
-    EXPECT_EQ(bounds::theorem3(row.servers, row.per_server, slowdown), number(row.theorem3));
-    EXPECT_EQ(bounds::theorem13(row.servers, row.per_server, slowdown), number(row.theorem13));
+    const Rational slowdown = parsed(row.slowdown);
+    EXPECT_EQ(bounds::local_ports(row.servers, row.per_server, Rational(1)), parsed(row.flat));
+    EXPECT_EQ(bounds::theorem3(row.servers, row.per_server, slowdown), parsed(row.theorem3));
+    EXPECT_EQ(bounds::theorem13(row.servers, row.per_server, slowdown), parsed(row.theorem13));
     const Topology topology = slow_server(row.servers, row.per_server, slowdown, row.local_ratio);
-    EXPECT_EQ(best(PortModel::kExclusive, bounds::cluster_of(topology)).time_over_n, number(row.exact));
+    EXPECT_EQ(best(PortModel::kExclusive, bounds::cluster_of(topology)).time_over_n, parsed(row.exact));
     if (row.local_ratio == row.per_server - 1) {
-        EXPECT_EQ(bounds::local_ports(row.servers, row.per_server, slowdown), number(row.exact));
+        EXPECT_EQ(bounds::local_ports(row.servers, row.per_server, slowdown), parsed(row.exact));
     }
     const Bound bound = binding(all_bounds(topology, PortModel::kExclusive));
-    EXPECT_NEAR(bound.time_over_n, to_double(number(row.exact)), kRounding) << bound.name;
+    EXPECT_NEAR(bound.time_over_n, to_double(parsed(row.exact)), kRounding) << bound.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Vectors, GpuBoundRow, testing::ValuesIn(gpu_vectors()),

@@ -107,7 +107,7 @@ constexpr BadFault kBadFaults[] = {
     {"expectation of nothing", "", "expect: [{phase: degraded}]\n"},
 };
 
-std::string all_messages() {
+std::string all_fault_messages() {
     std::string text;
     for (const BadFault& bad : kBadFaults) {
         const std::string faults =
@@ -121,7 +121,7 @@ std::string all_messages() {
 
 TEST(FaultMessages, AreThoseOfTheGoldenFile) {
     const auto path = testing::source_dir() / "tests" / "golden" / "scenarios" / "fault-messages.txt";
-    const std::string messages = all_messages();
+    const std::string messages = all_fault_messages();
     if (std::getenv("RAILBREAK_UPDATE_GOLDEN") != nullptr) {
         std::ofstream(path, std::ios::binary) << messages;
     }

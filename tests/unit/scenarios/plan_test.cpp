@@ -15,7 +15,7 @@ using testing::kFull;
 using testing::load;
 using testing::with;
 
-Plan plan_of(std::string_view text, std::uint64_t seed) {
+Plan planned(std::string_view text, std::uint64_t seed) {
     const auto scenario = load(text);
     if (!scenario) {
         throw std::logic_error(errors_of(scenario));
@@ -45,7 +45,7 @@ TEST(SplitMix64, ReachesEveryNumberBelow) {
 TEST(Expand, SameSeedSameBytesForEver) {
     // Without what the format did not have at first. Recorded plans depend on these bytes: a change here needs a new
     // plan_version.
-    const Plan plan = plan_of(with(kFull, ", ranks_per_host: 2, local_rate: 2Gbit/s", ""), 42);
+    const Plan plan = planned(with(kFull, ", ranks_per_host: 2, local_rate: 2Gbit/s", ""), 42);
     EXPECT_EQ(
         plan.canonical_json,
         R"({"cluster":{"hosts":8,"mtu_bytes":9000,"nics_per_host":2,"rate_bits_per_s":500000000},)"
@@ -66,7 +66,7 @@ TEST(Expand, SameSeedSameBytesForEver) {
 }
 
 TEST(Expand, ResolvesFractionsAndTargets) {
-    const Plan plan = plan_of(kFull, 1);
+    const Plan plan = planned(kFull, 1);
     ASSERT_EQ(plan.faults.size(), 3U);
     EXPECT_EQ(plan.faults[0].host, 3);
     EXPECT_EQ(plan.faults[0].rate.bits_per_s(), 250'000'000U);
@@ -80,8 +80,8 @@ TEST(Expand, OtherSeedOtherPlanOnlyIfAChoiceIsRandom) {
     std::set<std::string> random_hashes;
     std::set<std::string> fixed_hashes;
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
-        random_hashes.insert(plan_of(kFull, seed).hash);
-        fixed_hashes.insert(plan_of(fixed, seed).hash);
+        random_hashes.insert(planned(kFull, seed).hash);
+        fixed_hashes.insert(planned(fixed, seed).hash);
     }
     EXPECT_EQ(random_hashes.size(), 6U); // eight hosts, of which two have other faults
     EXPECT_EQ(fixed_hashes.size(), 1U);
@@ -92,7 +92,7 @@ TEST(Expand, RandomHostsAreNeverHostsOfOtherFaults) {
     text = with(text, "hosts: 8", "hosts: 4");
     std::set<std::pair<int, int>> pairs;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
-        const Plan plan = plan_of(text, seed);
+        const Plan plan = planned(text, seed);
         EXPECT_NE(plan.faults[1].host, 3);
         EXPECT_NE(plan.faults[2].host, 3);
         EXPECT_NE(plan.faults[1].host, plan.faults[2].host);
@@ -107,18 +107,18 @@ std::string with_options(std::string_view options = "plan: bs, k: 4") {
 }
 
 TEST(Expand, WritesRanksAndOptionsWhereThereAreAny) {
-    const Plan plan = plan_of(with_options(), 42);
+    const Plan plan = planned(with_options(), 42);
     EXPECT_THAT(plan.canonical_json,
                 ::testing::HasSubstr(R"("cluster":{"hosts":8,"local_rate_bits_per_s":2000000000,"mtu_bytes":9000,)"
                                      R"("nics_per_host":2,"ranks_per_host":2,"rate_bits_per_s":500000000})"));
     EXPECT_THAT(plan.canonical_json,
                 ::testing::HasSubstr(R"("algorithms":["ring","optcc",{"label":"bs4","name":"optcc",)"
                                      R"("options":[["plan","bs"],["k","4"]]}])"));
-    EXPECT_NE(plan_of(with_options("plan: bs, k: 5"), 42).hash, plan.hash);
+    EXPECT_NE(planned(with_options("plan: bs, k: 5"), 42).hash, plan.hash);
 }
 
 TEST(Expand, HashChangesWithEveryQuantity) {
-    std::set<std::string> hashes{plan_of(kFull, 1).hash};
+    std::set<std::string> hashes{planned(kFull, 1).hash};
     const std::vector<std::pair<std::string_view, std::string_view>> changes{
         {"name: full", "name: other"},
         {"hosts: 8", "hosts: 9"},
@@ -142,21 +142,21 @@ TEST(Expand, HashChangesWithEveryQuantity) {
         {"min: 0.97", "min: 0.970001"},
     };
     for (const auto& [from, to] : changes) {
-        EXPECT_TRUE(hashes.insert(plan_of(with(kFull, from, to), 1).hash).second) << to;
+        EXPECT_TRUE(hashes.insert(planned(with(kFull, from, to), 1).hash).second) << to;
     }
 }
 
 TEST(Expand, HashIgnoresWordsAndSpelling) {
-    const std::string hash = plan_of(kFull, 1).hash;
-    EXPECT_EQ(plan_of(with(kFull, "uses every key", "other words"), 1).hash, hash);
-    EXPECT_EQ(plan_of(with(kFull, "32MiB", "33554432B"), 1).hash, hash);
-    EXPECT_EQ(plan_of(with(kFull, "500Mbit/s", "0.5Gbit/s"), 1).hash, hash);
-    EXPECT_EQ(plan_of(with(kFull, "fraction: 1/3", "fraction: 2/6"), 1).hash, hash);
-    EXPECT_EQ(plan_of(with(kFull, "max: 1.10", "max: 1.1"), 1).hash, hash);
+    const std::string hash = planned(kFull, 1).hash;
+    EXPECT_EQ(planned(with(kFull, "uses every key", "other words"), 1).hash, hash);
+    EXPECT_EQ(planned(with(kFull, "32MiB", "33554432B"), 1).hash, hash);
+    EXPECT_EQ(planned(with(kFull, "500Mbit/s", "0.5Gbit/s"), 1).hash, hash);
+    EXPECT_EQ(planned(with(kFull, "fraction: 1/3", "fraction: 2/6"), 1).hash, hash);
+    EXPECT_EQ(planned(with(kFull, "max: 1.10", "max: 1.1"), 1).hash, hash);
 }
 
 TEST(PlanFromJson, GivesThePlanBack) {
-    const Plan plan = plan_of(with_options(), 99);
+    const Plan plan = planned(with_options(), 99);
     const auto read = plan_from_json(plan.canonical_json, 99);
     ASSERT_TRUE(read) << read.error().to_line();
     EXPECT_EQ(read->canonical_json, plan.canonical_json);
@@ -174,7 +174,7 @@ TEST(PlanFromJson, GivesThePlanBack) {
 }
 
 TEST(PlanFromJson, RefusesWhatExpandWouldNotWrite) {
-    const std::string good = plan_of(kFull, 99).canonical_json;
+    const std::string good = planned(kFull, 99).canonical_json;
     const std::vector<std::string> bad{
         "",
         "{}",
