@@ -69,16 +69,15 @@ function(railbreak_register_test name shards)
     set(tests ${names} PARENT_SCOPE)
 endfunction()
 
-# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab] [TIMEOUT seconds] [SHARDS n] [PRIVATE_NICS]
-#                [RUNS_RAILBREAK] [TOGETHER])
+# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab|nics] [TIMEOUT seconds] [SHARDS n] [RUNS_RAILBREAK] [TOGETHER])
 # Links GoogleTest with its main(); registered with CTest as a whole. The target tests_<label> builds all of a label.
-# Lab tests share the cores' time among their hosts, so each runs alone; those that only have NICs of their own in
-# private namespaces, and mostly wait for them, may run beside each other: PRIVATE_NICS.
+# Lab tests share the cores' time among their hosts, so each runs alone. Those with the label nics only have NICs of
+# their own in private namespaces, and mostly wait for them: they may run beside each other and beside a build.
 # SHARDS cuts a long test into n that can run at the same time. RUNS_RAILBREAK: it starts the program as a user does
 # (tests/lab/support/railbreak_process.hpp), at the path RAILBREAK_BINARY.
 # TOGETHER: its sources are compiled together, see above.
 function(railbreak_test name)
-    cmake_parse_arguments(arg "PRIVATE_NICS;RUNS_RAILBREAK;TOGETHER" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "RUNS_RAILBREAK;TOGETHER" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS" ${ARGN})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 120)
     endif()
@@ -99,7 +98,7 @@ function(railbreak_test name)
     endif()
     railbreak_register_test(${name} "${arg_SHARDS}")
     set_tests_properties(${tests} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
-    if("lab" IN_LIST arg_LABELS AND NOT arg_PRIVATE_NICS)
+    if("lab" IN_LIST arg_LABELS)
         set_tests_properties(${tests} PROPERTIES RUN_SERIAL TRUE)
     endif()
     foreach(label IN LISTS arg_LABELS)

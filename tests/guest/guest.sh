@@ -2,7 +2,9 @@
 # Runs one command as root in a small virtual machine with Debian's kernel: what this machine's kernel lacks (netem,
 # fq, bonds, Soft-RoCE) is there, and nothing that the command does can reach this machine. The guest sees this
 # machine's files, read-only with a layer in memory above, so every program and library is at hand under its own path.
-# Its emulation is in software and slow: expect a boot of some seconds and a fifth of the usual speed or less.
+# Its emulation is in software and slow: expect a boot of some seconds and a fifth of the usual speed or less. One thread
+# emulates all its CPUs: two guests keep two cores busy, and QEMU 7.2 with a thread a CPU has frozen when one CPU patched
+# code that another was in.
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -168,7 +170,7 @@ keep_gtest_results() {
 # a PCIe port), eth1 as virtual machines do. In the run's folder, because the path of a socket must be short.
 start_qemu() { # PORT
     timeout --foreground --kill-after=5 "$timeout" qemu-system-x86_64 \
-        -no-user-config -nodefaults -no-reboot -display none -machine q35 -accel tcg,thread=multi -cpu max \
+        -no-user-config -nodefaults -no-reboot -display none -machine q35 -accel tcg,thread=single -cpu max \
         -smp "$cpus" -m "$memory" -kernel "$image/boot/vmlinuz-$version" -initrd "$image/initramfs.gz" \
         -append "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off" \
         -serial file:console -device virtio-serial-pci -chardev stdio,id=command,signal=off \
