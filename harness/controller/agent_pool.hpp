@@ -62,9 +62,9 @@ public:
     /// Name of the first signal that asked the run to end; empty when none did.
     [[nodiscard]] const std::string& interrupted_by() const { return interrupted_by_; }
     /// Whether the user has asked three times: nothing is waited for any more, the hosts revert by themselves.
+    [[nodiscard]] bool abandoned() const;
     /// How long the busiest agent may take for what it was told to apply, and to undo all of it.
     [[nodiscard]] Nanoseconds busy_for() const;
-    [[nodiscard]] bool abandoned() const;
     /// The ladder: shutdown request, bye, close stdin, wait, SIGTERM, wait, SIGKILL. The third
     /// signal ends it where it is. Returns what went wrong, per host.
     [[nodiscard]] std::vector<Error> shut_down(Nanoseconds grace);
