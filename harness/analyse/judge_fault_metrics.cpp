@@ -41,7 +41,7 @@ std::string duration(double seconds) {
     return railbreak::to_string(Nanoseconds(static_cast<std::int64_t>(seconds * 1e9 + 0.5)));
 }
 
-std::string iteration_named(const IterationRow& row) {
+std::string iteration_of(const IterationRow& row) {
     return fmt::format("{} iteration {}", row.phase, row.iteration);
 }
 
@@ -90,7 +90,7 @@ private:
         row_.measured = seconds;
         hold_against_limits(expectation_, history_,
                             fmt::format("{} ended, within {} of the steady median, {} after the fault was undone",
-                                        iteration_named(*recovery.iteration), band(), duration(seconds)),
+                                        iteration_of(*recovery.iteration), band(), duration(seconds)),
                             row_);
     }
 
@@ -111,10 +111,10 @@ private:
             }
             ++looked_at;
             if (!row->error.empty() && !broken_off(data_)) {
-                take_earlier(sign, end, fmt::format("{} failed", iteration_named(*row)));
+                take_earlier(sign, end, fmt::format("{} failed", iteration_of(*row)));
             } else if (row->error.empty() && static_cast<double>(row->duration_ns) > *slowest) {
                 take_earlier(sign, end,
-                             fmt::format("{} ended, more than {} above the steady median", iteration_named(*row), band()));
+                             fmt::format("{} ended, more than {} above the steady median", iteration_of(*row), band()));
             }
         }
         for (const record::EventRow& event : data_.events) {

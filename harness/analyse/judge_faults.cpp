@@ -21,7 +21,7 @@ std::string subject_of(const InjectionRow& row) {
 }
 
 // "h3 rail0", by number where the cluster's rows are missing.
-std::string place_of(const RunData& data, const InjectionRow& row) {
+std::string where_of(const RunData& data, const InjectionRow& row) {
     const auto host =
         std::find_if(data.hosts.begin(), data.hosts.end(), [&](const auto& h) { return h.host == row.host; });
     const auto nic = std::find_if(data.nics.begin(), data.nics.end(),
@@ -203,7 +203,7 @@ void judge_teardown(const RunData& data, std::vector<VerdictRow>& rows) {
             ++restored;
             continue;
         }
-        const std::string what = fmt::format("{} was not verified as restored", place_of(data, row));
+        const std::string what = fmt::format("{} was not verified as restored", where_of(data, row));
         rows.push_back(make_row("teardown", subject_of(row), Verdict::kFail,
                                 with_error(what, row) + "; run railbreak recover on that host"));
     }
