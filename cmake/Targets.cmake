@@ -69,7 +69,8 @@ function(railbreak_register_test name shards)
     set(tests ${names} PARENT_SCOPE)
 endfunction()
 
-# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab|nics] [TIMEOUT seconds] [SHARDS n] [RUNS_RAILBREAK] [TOGETHER])
+# railbreak_test(NAME SOURCES a.cpp ... LINK libs ... [LABELS unit|lab|nics] [TIMEOUT seconds] [SHARDS n]
+#                [RUNS_RAILBREAK] [TOGETHER])
 # Links GoogleTest with its main(); registered with CTest as a whole. The target tests_<label> builds all of a label.
 # Lab tests share the cores' time among their hosts, so each runs alone. Those with the label nics only have NICs of
 # their own in private namespaces, and mostly wait for them: they may run beside each other and beside a build.

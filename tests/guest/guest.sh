@@ -2,9 +2,9 @@
 # Runs one command as root in a small virtual machine with Debian's kernel: what this machine's kernel lacks (netem,
 # fq, bonds, Soft-RoCE) is there, and nothing that the command does can reach this machine. The guest sees this
 # machine's files, read-only with a layer in memory above, so every program and library is at hand under its own path.
-# Its emulation is in software and slow: expect a boot of some seconds and a fifth of the usual speed or less. One thread
-# emulates all its CPUs: two guests keep two cores busy, and QEMU 7.2 with a thread a CPU has frozen when one CPU patched
-# code that another was in.
+# Its emulation is in software and slow: expect a boot of some seconds and a fifth of the usual speed or less. One
+# thread emulates all its CPUs: two guests keep two cores busy, and QEMU 7.2 with a thread a CPU has frozen when one CPU
+# patched code that another was in.
 set -euo pipefail
 shopt -s inherit_errexit
 
