@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 #include "injectors/link_state.hpp"
+#include "injectors/message_parts.hpp"
 #include "injectors/own_routes.hpp"
 #include "injectors/real_host_ops.hpp"
 #include "injectors/traffic_control.hpp"
@@ -120,6 +122,38 @@ void forget_counts(std::string& rule) {
             std::memset(nla_data(data), 0, static_cast<std::size_t>(nla_len(data)));
         }
     }
+}
+
+/// Whether the kernel is done with the interface's addresses of IPv6: there is one of the link's own, none is being
+/// probed, and each has its local route.
+bool has_settled(HostOps& ops, std::int32_t ifindex) {
+    const auto addresses = ops.records(RecordKind::kAddresses, ifindex);
+    const auto routes = ops.records(RecordKind::kRoutes, ifindex);
+    if (!addresses || !routes) {
+        return false;
+    }
+    std::set<std::string> local;
+    for (const std::string& record : *routes) {
+        const auto header = family_header<rtmsg>(record);
+        const Parts parts = take_apart(record);
+        if (const std::string* to = find(parts, RTA_DST); header.rtm_type == RTN_LOCAL && to != nullptr) {
+            local.insert(*to);
+        }
+    }
+    bool own = false;
+    for (const std::string& record : *addresses) {
+        const auto header = family_header<ifaddrmsg>(record);
+        if (header.ifa_family != AF_INET6) {
+            continue;
+        }
+        const Parts parts = take_apart(record);
+        const std::string* address = find(parts, IFA_ADDRESS);
+        if ((header.ifa_flags & IFA_F_TENTATIVE) != 0 || address == nullptr || !local.contains(*address)) {
+            return false;
+        }
+        own = own || header.ifa_scope == RT_SCOPE_LINK;
+    }
+    return own;
 }
 
 /// Tables, chains, sets and rules of every family; without the headers, which count changes.
@@ -352,12 +386,14 @@ void InjectorBench::fill_host() {
 }
 
 void InjectorBench::settle() {
-    // Link-local addresses settle by themselves; a snapshot must not fall into that.
-    const Deadline deadline = Deadline::after(std::chrono::seconds(10));
-    while (!deadline.passed()) {
-        if (!ops_->wait_event(Deadline::after(std::chrono::milliseconds(100))).value_or(false)) {
+    // The kernel's workers finish addresses of IPv6 when they get to it; a snapshot must not fall into that.
+    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+    for (;;) {
+        const bool quiet = !ops_->wait_event(Deadline::after(std::chrono::milliseconds(100))).value_or(false);
+        if (quiet && has_settled(*ops_, nic_) && has_settled(*ops_, nic1_)) {
             return;
         }
+        ASSERT_FALSE(deadline.passed()) << "the addresses of the NICs do not settle";
     }
 }
 
