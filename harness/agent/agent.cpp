@@ -90,6 +90,7 @@ private:
     void renew_lease();
 
     AgentOptions options_;
+    bool halted_ = false; ///< which is the reason to leave
     launch::LineChannel controller_;
     UniqueFd signal_fd_;
     Nanoseconds lease_ = kInitTimeout;
@@ -188,6 +189,7 @@ void Agent::watch_over_faults() {
         lift_faults(*reason);
     }
     if (const std::optional<std::string> why = safeguard_->halted()) {
+        halted_ = reason_to_leave_.empty();
         leave(fmt::format("halted: {}", *why));
     }
 }
@@ -471,7 +473,9 @@ int Agent::undo_and_leave() {
         }
     }
     static_cast<void>(end_ranks());
-    report["reason"] = reason_to_leave_;
+    // Who makes the halt file by hand may not have written the reason yet when the file appears.
+    const std::optional<std::string> why = halted_ ? safeguard_->halted() : std::nullopt;
+    report["reason"] = why ? fmt::format("halted: {}", *why) : reason_to_leave_;
     if (exit_code == 0) {
         (void)controller_.send(launch::encode_notification("bye", report));
     }
