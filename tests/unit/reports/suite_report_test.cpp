@@ -181,7 +181,7 @@ TEST(SuiteReport, LabelsOfAMatrixAreTextInEveryFormat) {
         if (line.starts_with("| ")) {
             std::size_t bars = 0;
             for (std::size_t i = 0; i < line.size(); ++i) {
-                bars += line[i] == '|' && line[i - 1] != '\\' ? 1 : 0;
+                bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\') ? 1 : 0;
             }
             EXPECT_EQ(bars, 5U) << line;
         }
