@@ -122,9 +122,9 @@ int InjectorLab::kill_at_every_effect(const ScriptMaker& make, bool guard_too) {
 }
 
 int InjectorLab::fail_at_every_effect(const ScriptMaker& make) {
-    bool whole = false;
+    bool reached = true; // an effect whose failure is made good within the call is not the last one
     int step = 1;
-    for (; !whole && !HasFailure(); ++step) {
+    for (; reached && !HasFailure(); ++step) {
         const Script script = make();
         const auto before = snapshot();
         int effects = 0;
@@ -135,7 +135,9 @@ int InjectorLab::fail_at_every_effect(const ScriptMaker& make) {
         });
         FaultKeeper keeper = open_keeper(stepped, options());
         armed = true;
-        whole = script(keeper);
+        const bool whole = script(keeper);
+        reached = effects >= step;
+        EXPECT_TRUE(whole || reached) << "step " << step;
         // Only one effect fails, so that the next try must succeed.
         const auto reverted = keeper.revert_all();
         EXPECT_TRUE(reverted.has_value() || keeper.revert_all().has_value()) << "step " << step;
