@@ -14,6 +14,20 @@ void Schedule::receive_steps(Rank rank, Lane lane, std::int64_t first, std::span
     }
 }
 
+bool same_plan(const Schedule& a, const Schedule& b) {
+    if (a.name() != b.name() || a.ranks() != b.ranks() || a.lanes() != b.lanes() || a.elements() != b.elements()) {
+        return false;
+    }
+    for (Rank rank = 0; rank < a.ranks(); ++rank) {
+        for (Lane lane = 0; lane < a.lanes(); ++lane) {
+            if (a.port(rank, lane) != b.port(rank, lane)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 std::string_view to_string(Stage stage) {
     switch (stage) {
     case Stage::kReduceScatter: return "reduce-scatter";

@@ -129,6 +129,10 @@ public:
     virtual void receive_steps(Rank rank, Lane lane, std::int64_t first, std::span<Step> steps) const;
 };
 
+/// Whether two schedules are the same plan: a name tells the queues, but not the ports that the lanes are attached to,
+/// and a ring that moved to backup NICs is still called as it was. O(ranks * lanes).
+[[nodiscard]] bool same_plan(const Schedule& a, const Schedule& b);
+
 /// "reduce-scatter", "upload", "download", "allgather", "star-up", "star-down", "star-exchange", "local-reduce",
 /// "local-gather", "reduce", "broadcast", "exchange", "probe".
 [[nodiscard]] std::string_view to_string(Stage stage);

@@ -292,8 +292,14 @@ protected:
         return go_to_goal(ops, former.address, {former.info, false});
     }
     Result<void> clean_up(HostOps& ops, const FacetContext& context, const Former& former) const override {
-        // The interface may go while the port stays; a port that cannot be asked has gone with its device.
-        return ops.ib_port(former.address) ? undo(ops, context, former) : Result<void>();
+        // The interface may go while the port stays. Only what sysfs does not know either has gone with its device.
+        const auto port = ops.ib_port(former.address);
+        if (port) {
+            return undo(ops, context, former);
+        }
+        return ops.sysfs().exists(fmt::format("class/infiniband/{}", former.address.device))
+                   ? Result<void>(tl::unexpected(port.error()))
+                   : Result<void>();
     }
 
     Result<Readback> read_back(HostOps& ops, const FacetContext& context, const Former& former,

@@ -63,7 +63,11 @@ Result<std::string> run_in_child(const std::function<std::string(const Progress&
     }
     if (child == 0) {
         signal(SIGPIPE, SIG_IGN); // what was begun is brought to its end, whoever listens
-        write_all(theirs.get(), make_frame(body([&] { write_all(theirs.get(), {&kAtWork, 1}); })));
+        try {
+            write_all(theirs.get(), make_frame(body([&] { write_all(theirs.get(), {&kAtWork, 1}); })));
+        } catch (...) {
+            _exit(1); // nothing of the parent's may be unwound here; it sees that the report is missing
+        }
         _exit(0);
     }
     theirs.reset();

@@ -160,7 +160,7 @@ Result<void> Play::degraded_phase(const scenarios::AlgorithmSpec& spec, Prepared
         event("no_plan", fmt::format("{}: {}", algorithm, plans.error().to_line()));
     } else if (!plans) {
         done = fail(std::move(plans.error()));
-    } else if (plans->front().schedule->name() == steady.schedule->name()) {
+    } else if (same_plan(*plans->front().schedule, *steady.schedule)) {
         done = degraded_iterations(algorithm, steady); // nothing is degraded for this algorithm
     } else if (Result<std::size_t> best = fastest(algorithm, *plans); best) {
         done = degraded_iterations(algorithm, (*plans)[*best]);
@@ -205,7 +205,7 @@ Result<std::vector<Play::Prepared>> Play::candidates(const scenarios::AlgorithmS
         if (!prepared) {
             return fail(std::move(prepared.error()).during("preparing " + form.algorithm));
         }
-        const auto same = [&](const Prepared& other) { return other.schedule->name() == prepared->schedule->name(); };
+        const auto same = [&](const Prepared& other) { return same_plan(*other.schedule, *prepared->schedule); };
         if (std::none_of(found.begin(), found.end(), same)) {
             found.push_back(std::move(*prepared));
         }

@@ -170,11 +170,14 @@ public:
         registers_.leaf_max = max.bits_per_s();
         return {};
     }
-    Result<IbPortInfo> ib_port(const hardware::IbPortAddress&) override { return fabric_.ask({}).map(trained); }
+    Result<IbPortInfo> ib_port(const hardware::IbPortAddress&) override {
+        return mute_ ? fail(ErrorKind::kHarness, "the port does not answer") : fabric_.ask({}).map(trained);
+    }
     Result<void> change_ib_port(const hardware::IbPortAddress&, const hardware::IbPortChange& change) override {
         return fabric_.ask({Fabric::Order::What::kChange, change}).map([](const IbPortInfo&) {});
     }
     hardware::Privileges privileges_{true, true, true, 0};
+    bool mute_ = false; ///< the fabric's port answers nobody
 
 private:
     static IbPortInfo trained(IbPortInfo info) {
@@ -455,6 +458,21 @@ TEST_F(IbFabric, AnInfiniBandPortRunsAtWhatItHasAndIsDisabledOnTop) {
         EXPECT_TRUE(keeper.revert(3 - first).has_value());
         expect_as_before(before, first);
     }
+    EXPECT_TRUE(keeper.close().has_value());
+}
+
+TEST_F(IbFabric, APortThatDoesNotAnswerHasNotGoneWithItsInterface) {
+    FaultKeeper keeper = open_keeper(*ops_, options());
+    ASSERT_TRUE(keeper.apply(request(FaultKind::kIbDown)).has_value());
+    ASSERT_TRUE(delete_link(*channel_, nic_).has_value());
+    pretended_->mute_ = true;
+    EXPECT_FALSE(keeper.revert(1).has_value());
+    EXPECT_FALSE(keeper.open_faults().empty());
+    pretended_->mute_ = false;
+    EXPECT_TRUE(keeper.revert(1).has_value());
+    const auto port = ops_->ib_port(kPort);
+    ASSERT_TRUE(port.has_value());
+    EXPECT_EQ(port->physical_state, IbPhysicalState::kLinkUp);
     EXPECT_TRUE(keeper.close().has_value());
 }
 

@@ -293,6 +293,22 @@ TEST(SimulateRun, ClustersWithSeveralRanksAHost) {
     EXPECT_EQ(played.data.ranks.back().host, 3);
 }
 
+TEST(SimulateRun, ARingThatMovesToABackupNicIsAnotherPlanOfTheSameName) {
+    scenarios::Scenario wide = scenario(kHalf, "", "ring");
+    wide.cluster.hosts = 4;
+    wide.cluster.ranks_per_host = 2;
+    wide.cluster.nics_per_host = 2;
+    wide.workload.algorithms = {{.name = "iccl", .label = "iccl"}};
+    scenarios::FaultSpec& dead = wide.faults.at(0);
+    dead.kind = scenarios::FaultKind::kLinkDown;
+    dead.target.nic = 1;
+    const Played played = play(wide);
+    EXPECT_EQ(played.exit_code, 0) << played.reason;
+    const double slower = static_cast<double>(time_of(played, "iccl", "degraded", 1)) /
+                          static_cast<double>(time_of(played, "iccl", "steady", 1));
+    EXPECT_NEAR(slower, 2, 0.05) << "two channels share the NIC that is left";
+}
+
 TEST(SimulateRun, JudgingAgainGivesTheSame) {
     const Played played = play(scenario(kHalf));
     const Result<scenarios::Plan> plan = scenarios::plan_from_json(played.data.run.plan_json, played.data.run.seed);
