@@ -17,7 +17,16 @@ namespace {
 struct Group {
     std::vector<RunData> baseline;
     std::vector<RunData> runs;
+    bool itself = false; ///< the baseline has runs of it, but only these
 };
+
+/// What a finding calls a group: its scenario, and its plan where several are of that scenario.
+std::string subject_of(const std::vector<Group>& groups, const Group& group) {
+    const record::RunRow& run = group.runs.front().run;
+    const auto same_name = std::ranges::count_if(
+        groups, [&](const Group& other) { return other.runs.front().run.scenario_name == run.scenario_name; });
+    return same_name > 1 ? fmt::format("{} ({})", run.scenario_name, run.plan_hash.substr(0, 12)) : run.scenario_name;
+}
 
 bool alike(const RunData& a, const RunData& b) {
     return a.run.plan_hash == b.run.plan_hash && place_of(a.run) == place_of(b.run);
@@ -69,7 +78,11 @@ std::vector<Group> groups_of(std::span<const RunData> baseline, std::span<const 
         for (const RunData& run : baseline) {
             const bool in_both = std::ranges::any_of(
                 group.runs, [&](const RunData& other) { return other.run.run_id == run.run.run_id; });
-            if (alike(run, group.runs.front()) && is_sound(run) && !in_both) {
+            if (!alike(run, group.runs.front()) || !is_sound(run)) {
+                continue;
+            }
+            group.itself = group.itself || in_both;
+            if (!in_both) {
                 group.baseline.push_back(run);
             }
         }
@@ -85,14 +98,15 @@ void compare_groups(const std::vector<Group>& groups, const CompareOptions& opti
         const record::RunRow& first = group.runs.front().run;
         simulated = simulated && first.backend == record::kSimulatedBackend;
         if (group.baseline.empty()) {
-            result.findings.push_back({GateVerdict::kCannotTell, first.scenario_name,
-                                       fmt::format("the baseline has no sound run of this plan ({}) on {}",
-                                                   first.plan_hash.substr(0, 12), place_of(first))});
+            result.findings.push_back(
+                {GateVerdict::kCannotTell, subject_of(groups, group),
+                 fmt::format("the baseline has no {}sound run of this plan ({}) on {}", group.itself ? "other " : "",
+                             first.plan_hash.substr(0, 12), place_of(first))});
             continue;
         }
         for (PhaseSamples& pair : pair_up(group.baseline, group.runs, options.measure)) {
             pairs.push_back(std::move(pair));
-            scenarios.push_back(first.scenario_name);
+            scenarios.push_back(subject_of(groups, group));
         }
     }
     result.options.simulated = simulated;

@@ -34,11 +34,9 @@ struct Gate {
 
 /// Holds runs against the runs of a baseline, plan by plan and cluster by cluster: only like is compared with like.
 ///  - A run that failed is a regression. One that is not sound otherwise (inconclusive, aborted, invalid) proves
-///  nothing:
-///    cannot tell.
+///    nothing: cannot tell.
 ///  - A phase is a regression when the comparison says slower, and by more than CompareOptions::tolerance; none when
-///  the
-///    whole confidence interval is below that; otherwise nothing can be told.
+///    the whole confidence interval is below that; otherwise nothing can be told.
 ///  - Without sound runs of the same plan and cluster in the baseline nothing can be told.
 /// Unsound runs of the baseline are left out. A run that is in both is left out of the baseline. `more` are findings
 /// that others made, such as items of a suite that have no run.

@@ -95,7 +95,7 @@ Result<void> check_ended(const record::RunReader& reader, const std::vector<std:
         }
         if (!state->finished) {
             return fail(Error(ErrorKind::kInput, "a run of the baseline has not ended")
-                            .with("row", std::to_string(run))
+                            .with("run", state->run_id)
                             .advise("name runs that have a verdict; railbreak list shows them"));
         }
     }

@@ -46,8 +46,9 @@ analyse::GateFinding without_run(const record::SuiteItemRow& item) {
                 fmt::format("its run was deleted, and its times with it; {}{}{}", pruned.verdict,
                             pruned.reason.empty() ? "" : ": ", pruned.reason)};
     }
+    const std::string_view what = item.attempts > 0 ? "its run did not end" : "it was not run";
     return {analyse::GateVerdict::kCannotTell, item.name,
-            item.reason.empty() ? "it was not run" : "it was not run: " + item.reason};
+            item.reason.empty() ? std::string(what) : fmt::format("{}: {}", what, item.reason)};
 }
 
 Result<Candidates> of_suite(const record::RunReader& reader, const record::SuiteData& suite) {

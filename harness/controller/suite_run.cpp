@@ -110,7 +110,13 @@ Result<SuiteData> find_former(const SuitePlan& plan, const std::string& which, c
         if (!suites) {
             return tl::unexpected(suites.error());
         }
-        const auto last = std::ranges::find(*suites, plan.name, &record::SuiteRow::name);
+        // One of the same plan, if there is any: single items may have been run under that name since.
+        auto last = std::ranges::find_if(*suites, [&](const record::SuiteRow& suite) {
+            return suite.name == plan.name && suite.plan_hash == plan.hash;
+        });
+        if (last == suites->end()) {
+            last = std::ranges::find(*suites, plan.name, &record::SuiteRow::name);
+        }
         if (last == suites->end()) {
             return fail(Error(ErrorKind::kInput,
                               fmt::format("suite {} has not run yet, so there is nothing to resume", plan.name))
@@ -134,7 +140,8 @@ Result<SuiteData> find_former(const SuitePlan& plan, const std::string& which, c
     if (!difference.empty()) {
         return fail(
             Error(ErrorKind::kInput, fmt::format("cannot go on with suite {}: {}", data->suite.suite_id, difference))
-                .advise("give the file and options that it was started with, or start anew without --resume"));
+                .advise("give the file and options that it was started with, name another suite with --resume=ID, or "
+                        "start anew without --resume"));
     }
     return data;
 }

@@ -204,7 +204,15 @@ TEST(Gate, SaysWhatCannotBeTold) {
     EXPECT_EQ(failed.findings.front().subject, "night-22");
 
     const std::vector<RunData> same = nights(8, 1);
-    EXPECT_EQ(gate(same, same).verdict, GateVerdict::kCannotTell) << "nothing is left to compare with";
+    const Gate itself = gate(same, same);
+    EXPECT_EQ(itself.verdict, GateVerdict::kCannotTell) << "nothing is left to compare with";
+    EXPECT_THAT(itself.sentence, HasSubstr("the baseline has no other sound run of this plan"));
+
+    std::vector<RunData> two = nights(6, 1, 20);
+    two.insert(two.end(), other.begin(), other.end());
+    for (const GateFinding& finding : gate(nights(8, 1), two).findings) {
+        EXPECT_THAT(finding.subject, testing::ContainsRegex(" \\((another plan|[0-9a-z ]+)\\)"));
+    }
     EXPECT_EQ(gate(same, {}).verdict, GateVerdict::kCannotTell);
     EXPECT_EQ(gate(nights(8, 1), nights(6, 1, 20), {}, {{GateVerdict::kCannotTell, "item", "it was not run"}}).verdict,
               GateVerdict::kCannotTell);

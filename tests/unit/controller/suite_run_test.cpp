@@ -268,6 +268,22 @@ TEST_F(SuiteRun, ResumesNothingElse) {
     EXPECT_THAT(run(true).error().message(), HasSubstr("cannot go on with suite"));
 }
 
+TEST_F(SuiteRun, GoesOnWithTheLastSuiteOfThatPlanBehindOneOfSingleItems) {
+    items("a", OnFailure::kContinue);
+    acts_ = {{"a0", Act::kFail}};
+    EXPECT_EQ(exit_code(), 1);
+    const std::string whole = data().suite.suite_id;
+    const scenarios::SuitePlan plan = plan_;
+    plan_.hash = "of one item";
+    plan_.items.resize(1);
+    EXPECT_EQ(exit_code(), 1);
+    EXPECT_NE(data().suite.suite_id, whole);
+    plan_ = plan;
+    const auto resumed = run(true, true);
+    ASSERT_TRUE(resumed) << resumed.error().to_line();
+    EXPECT_EQ(resumed->suite_id, whole);
+}
+
 TEST_F(SuiteRun, TakesAsLongAsEarlierRunsOfThePlanThatPassed) {
     items("a", OnFailure::kContinue, 1);
     constexpr std::int64_t kSecond = 1'000'000'000;
