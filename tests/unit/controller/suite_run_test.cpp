@@ -279,7 +279,7 @@ TEST_F(SuiteRun, GoesOnWithTheLastSuiteOfThatPlanBehindOneOfSingleItems) {
     EXPECT_EQ(exit_code(), 1);
     EXPECT_NE(data().suite.suite_id, whole);
     plan_ = plan;
-    const auto resumed = run(true, true);
+    const auto resumed = run(true);
     ASSERT_TRUE(resumed) << resumed.error().to_line();
     EXPECT_EQ(resumed->suite_id, whole);
 }
