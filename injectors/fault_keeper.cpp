@@ -20,7 +20,7 @@ Result<FaultKeeper> FaultKeeper::open(KeeperOptions options, HostOps& ops) {
         return tl::unexpected(leftovers.error());
     }
     for (const RecoveredFault& fault : leftovers->faults) {
-        // One of a network namespace that cannot be reached from here is in the way of none that is.
+        // One of a namespace that cannot be reached from here is in the way of none that is.
         if (!fault.error.empty() && !fault.out_of_reach) {
             return fail(Error(ErrorKind::kTeardown,
                               fmt::format("an earlier run left a fault that could not be undone: {}", fault.error))

@@ -76,6 +76,35 @@ Error not_entered(const NetnsIdentity& netns, const std::string& why) {
                 "it was.");
 }
 
+bool is_known_gone(const RecoverOrder& order, const FaultNamespace& space) {
+    return std::find(order.gone.begin(), order.gone.end(), space) != order.gone.end();
+}
+
+/// The namespace in which the entry's target is to be found. Nothing for what is found from everywhere.
+std::optional<FaultNamespace> namespace_of(const FaultTarget& target) {
+    switch (target.kind) {
+    case TargetKind::kNic:
+        return NetnsIdentity{target.device.netns_inode, target.device.netns_cookie, target.device.netns_user};
+    case TargetKind::kProcess: return PidNamespace{target.pid_namespace};
+    case TargetKind::kFolder: return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+/// Of a process in another pid namespace: nothing can be done to it from here. What lies outside of it (a cgroup) is
+/// undone once it is gone. `reached` as restore_anywhere().
+Result<Notes> restore_foreign_process(HostOps& ops, const JournalEntry& entry, const RecoverOrder& order,
+                                      bool& reached) {
+    if (!is_known_gone(order, PidNamespace{entry.target.pid_namespace})) {
+        const auto exists = target_exists(ops, entry.target);
+        if (!exists) {
+            reached = false;
+            return tl::unexpected(exists.error());
+        }
+    }
+    return restore_without_target(ops, entry);
+}
+
 /// Restores the entry in the namespace that it belongs to. `reached` becomes false when that could not be entered and
 /// is not proven to be gone: then nothing was done.
 Result<Notes> restore_anywhere(HostOps& ops, const JournalEntry& entry, const RecoverOrder& order, bool& reached) {
@@ -86,11 +115,14 @@ Result<Notes> restore_anywhere(HostOps& ops, const JournalEntry& entry, const Re
     if (!here || !boot_id) {
         return tl::unexpected(here ? boot_id.error() : here.error());
     }
-    if (entry.target.kind != TargetKind::kNic || *here == wanted || *boot_id != entry.boot_id) {
+    const bool same_boot = *boot_id == entry.boot_id;
+    if (same_boot && entry.target.kind == TargetKind::kProcess && entry.target.pid_namespace != own_pid_namespace()) {
+        return restore_foreign_process(ops, entry, order, reached);
+    }
+    if (entry.target.kind != TargetKind::kNic || *here == wanted || !same_boot) {
         return restore_entry(ops, entry);
     }
-    const bool known_gone = std::find(order.gone.begin(), order.gone.end(), wanted) != order.gone.end();
-    const Result<UniqueFd> netns = known_gone ? Result<UniqueFd>(UniqueFd()) : find_netns(wanted);
+    const Result<UniqueFd> netns = is_known_gone(order, wanted) ? Result<UniqueFd>(UniqueFd()) : find_netns(wanted);
     if (!netns) {
         reached = false;
         return tl::unexpected(netns.error());
@@ -119,9 +151,8 @@ RecoveredFault recover_entry(HostOps& ops, Journal& journal, const JournalEntry&
     auto restored = restore_anywhere(ops, entry, order, reached);
     if (!restored) {
         fault.error = restored.error().to_line();
-        const DeviceIdentity& device = entry.target.device;
         if (!reached) {
-            fault.out_of_reach = NetnsIdentity{device.netns_inode, device.netns_cookie, device.netns_user};
+            fault.out_of_reach = namespace_of(entry.target);
         }
         return fault;
     }
@@ -169,6 +200,22 @@ void recover_journal(HostOps& ops, const std::string& path, const RecoverOrder& 
 }
 
 } // namespace
+
+bool is_proven_gone(const FaultNamespace& space) {
+    if (const auto* pids = std::get_if<PidNamespace>(&space)) {
+        const auto inhabited = is_inhabited_pid_namespace(pids->inode);
+        return inhabited && !*inhabited;
+    }
+    const auto& netns = std::get<NetnsIdentity>(space);
+    const auto found = find_netns(netns);
+    if (!found || !found->valid()) {
+        return found.has_value();
+    }
+    // Numbers are given again, cookies never.
+    const auto there = open_host_ops_in(found->get());
+    const auto present = there ? (*there)->netns() : tl::unexpected(there.error());
+    return present && netns.cookie != 0 && present->cookie != 0 && present->cookie != netns.cookie;
+}
 
 bool RecoverReport::complete() const {
     return std::all_of(faults.begin(), faults.end(), [](const RecoveredFault& fault) { return fault.error.empty(); });

@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "injectors/find_netns.hpp"
 #include "injectors/in_child.hpp"
 #include "injectors/journal.hpp"
 #include "injectors/process_control.hpp"
@@ -27,6 +26,36 @@ namespace {
 constexpr Nanoseconds kForeignBudget = 3 * kLongestUndo;
 constexpr auto kAgentBudget = std::chrono::seconds(5); ///< then its guard does the same, beside it
 
+enum class NamespaceKind : std::uint8_t { kNone, kNetwork, kPid };
+
+void put_namespace(Encoder& out, const std::optional<FaultNamespace>& space) {
+    NamespaceKind kind = NamespaceKind::kNone;
+    NetnsIdentity identity;
+    if (const auto* netns = space ? std::get_if<NetnsIdentity>(&*space) : nullptr) {
+        kind = NamespaceKind::kNetwork;
+        identity = *netns;
+    } else if (space) {
+        kind = NamespaceKind::kPid;
+        identity.inode = std::get<PidNamespace>(*space).inode;
+    }
+    out.put(static_cast<std::uint8_t>(kind));
+    out.put(identity.inode);
+    out.put(identity.cookie);
+}
+
+std::optional<FaultNamespace> get_namespace(Decoder& in) {
+    const auto kind = in.get<std::uint8_t>();
+    NetnsIdentity identity;
+    identity.inode = in.get<std::uint64_t>();
+    identity.cookie = in.get<std::uint64_t>();
+    if (kind == static_cast<std::uint8_t>(NamespaceKind::kNetwork)) {
+        return identity;
+    }
+    return kind == static_cast<std::uint8_t>(NamespaceKind::kPid)
+               ? std::optional<FaultNamespace>(PidNamespace{identity.inode})
+               : std::nullopt;
+}
+
 std::string encode_report(const RecoverReport& report) {
     Encoder out;
     out.put(static_cast<std::uint32_t>(report.faults.size()));
@@ -38,10 +67,7 @@ std::string encode_report(const RecoverReport& report) {
         out.put_string(fault.target);
         out.put_strings(fault.notes);
         out.put_string(fault.error);
-        const NetnsIdentity netns = fault.out_of_reach.value_or(NetnsIdentity{});
-        out.put(static_cast<std::uint8_t>(fault.out_of_reach.has_value()));
-        out.put(netns.inode);
-        out.put(netns.cookie);
+        put_namespace(out, fault.out_of_reach);
     }
     out.put_strings(report.busy);
     out.put_strings(report.damaged);
@@ -62,11 +88,7 @@ Result<RecoverReport> decode_report(std::string_view bytes) {
         fault.target = in.get_string();
         fault.notes = in.get_strings();
         fault.error = in.get_string();
-        const bool out_of_reach = in.get<std::uint8_t>() != 0;
-        NetnsIdentity netns;
-        netns.inode = in.get<std::uint64_t>();
-        netns.cookie = in.get<std::uint64_t>();
-        fault.out_of_reach = out_of_reach ? std::optional(netns) : std::nullopt;
+        fault.out_of_reach = get_namespace(in);
     }
     report.busy = in.get_strings();
     report.damaged = in.get_strings();
@@ -77,7 +99,7 @@ Result<RecoverReport> decode_report(std::string_view bytes) {
 }
 
 /// Recovers as the user, who has the fewest rights that the user's runs had.
-Result<RecoverReport> recover_as_user(const JournalFolder& folder, const std::vector<NetnsIdentity>& gone) {
+Result<RecoverReport> recover_as_user(const JournalFolder& folder, const std::vector<FaultNamespace>& gone) {
     const auto body = [&](const Progress& progress) {
         auto ops = open_host_ops();
         const auto report = ops ? recover_folder(**ops, folder.path, {gone, progress})
@@ -89,14 +111,13 @@ Result<RecoverReport> recover_as_user(const JournalFolder& folder, const std::ve
     });
 }
 
-/// A user cannot look everywhere. What the user could not find this process looks for as well, and only to tell
-/// whether it is gone: whatever is there is the user's to undo.
+} // namespace
+
 Result<RecoverReport> recover_foreign(const JournalFolder& folder) {
     auto report = recover_as_user(folder, {});
-    std::vector<NetnsIdentity> gone;
+    std::vector<FaultNamespace> gone;
     for (const RecoveredFault& fault : report ? report->faults : std::vector<RecoveredFault>()) {
-        const auto found = fault.out_of_reach ? find_netns(*fault.out_of_reach) : fail(ErrorKind::kInternal, "");
-        if (found && !found->valid()) {
+        if (fault.out_of_reach && is_proven_gone(*fault.out_of_reach)) {
             gone.push_back(*fault.out_of_reach);
         }
     }
@@ -111,6 +132,8 @@ Result<RecoverReport> recover_foreign(const JournalFolder& folder) {
     }
     return second;
 }
+
+namespace {
 
 std::vector<FolderReport> recover_folders(HostOps& ops, const std::vector<JournalFolder>& folders) {
     std::vector<FolderReport> reports;

@@ -20,6 +20,11 @@ struct FolderReport {
     std::string error; ///< why the folder could not be worked on; empty otherwise
 };
 
+/// For root: recovers another user's journals in a process of that user, who has the fewest rights that the user's runs
+/// had. A user cannot look everywhere: what was out of the user's reach this process looks for as well, and only to
+/// tell whether it is gone; then the user's process closes the entry. Whatever is there is the user's to undo.
+[[nodiscard]] Result<RecoverReport> recover_foreign(const JournalFolder& folder);
+
 /// What recover_all() did.
 struct RecoverAllReport {
     std::vector<FolderReport> folders;

@@ -109,6 +109,7 @@ Result<bool> process_exists(HostOps& ops, const FaultTarget& target) {
         return inhabited && *inhabited
                    ? fail(Error(ErrorKind::kTeardown, fmt::format("{} is in another pid namespace (pid:[{}])",
                                                                   to_string(target), target.pid_namespace))
+                              .with("pidns", fmt::format("pid:[{}]", target.pid_namespace))
                               .advise("Run railbreak recover inside of it (nsenter --pid, or in that container)."))
                    : inhabited;
     }
@@ -151,8 +152,12 @@ Result<Notes> restore_entry(HostOps& ops, const JournalEntry& entry) {
     if (!exists) {
         return tl::unexpected(exists.error());
     }
-    auto notes = undo_facets(ops, entry, !*exists);
-    if (notes && !*exists) {
+    return *exists ? undo_facets(ops, entry, false) : restore_without_target(ops, entry);
+}
+
+Result<Notes> restore_without_target(HostOps& ops, const JournalEntry& entry) {
+    auto notes = undo_facets(ops, entry, true);
+    if (notes) {
         const bool came_back = entry.request.kind == FaultKind::kPciRemove;
         notes->push_back(fmt::format("{} {}", to_string(entry.target),
                                      came_back ? "is back on its bus, as another interface with what it had"

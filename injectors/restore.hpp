@@ -15,6 +15,9 @@ namespace railbreak::injectors {
 /// success. kTeardown when something of ours is still there.
 [[nodiscard]] Result<std::vector<std::string>> restore_entry(HostOps& ops, const JournalEntry& entry);
 
+/// The same for a target that the caller has proven to be gone: what it left elsewhere (a cgroup) is taken away.
+[[nodiscard]] Result<std::vector<std::string>> restore_without_target(HostOps& ops, const JournalEntry& entry);
+
 /// The link half of the undo: restores and compares until equal, for the kernel takes a moment to finish its own part.
 [[nodiscard]] Result<std::vector<std::string>> restore_and_verify_link(HostOps& ops, std::int32_t ifindex,
                                                                        const LinkState& former);

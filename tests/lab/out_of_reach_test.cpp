@@ -29,6 +29,7 @@
 #include "injectors/link_state.hpp"
 #include "injectors/process_control.hpp"
 #include "injectors/real_host_ops.hpp"
+#include "injectors/recover_all.hpp"
 #include "injectors/restore.hpp"
 #include "tests/lab/injector_lab.hpp"
 
@@ -357,20 +358,23 @@ TEST_F(OutOfReach, AUsersFaultInTheUsersOwnNamespaceIsUndoneFromOutside) {
     EXPECT_THAT(list_journals(folder_).value(), IsEmpty());
 }
 
+/// Starts a process in a pid namespace of its own, whose number it gives.
+std::string enclose_a_process() {
+    if (unshare(CLONE_NEWPID) != 0) {
+        return "0";
+    }
+    const pid_t inside = fork();
+    if (inside == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        poll(nullptr, 0, -1);
+    }
+    struct stat space {};
+    stat(fmt::format("/proc/{}/ns/pid", inside).c_str(), &space);
+    return std::to_string(space.st_ino);
+}
+
 TEST_F(OutOfReach, AProcessOfAnotherPidNamespaceIsNotGone) {
-    Holder outside([]() -> std::string {
-        if (unshare(CLONE_NEWPID) != 0) {
-            return "";
-        }
-        const pid_t inside = fork();
-        if (inside == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            poll(nullptr, 0, -1);
-        }
-        struct stat space {};
-        stat(fmt::format("/proc/{}/ns/pid", inside).c_str(), &space);
-        return std::to_string(space.st_ino);
-    });
+    Holder outside(enclose_a_process);
     JournalEntry entry;
     entry.request.kind = FaultKind::kPause;
     entry.target.kind = TargetKind::kProcess;
@@ -392,6 +396,70 @@ TEST_F(OutOfReach, AProcessOfAnotherPidNamespaceIsNotGone) {
     }
     entry.target.pid_namespace = own_pid_namespace();
     EXPECT_TRUE(restore_entry(*ops_, entry).has_value()) << "another process has the pid";
+}
+
+TEST_F(OutOfReach, AUsersFaultInADeadPidNamespaceKeepsNobodyFromStartingAndIsClosedByRoot) {
+    Holder outside(enclose_a_process);
+    JournalEntry entry;
+    entry.request.id = 1;
+    entry.request.kind = FaultKind::kPause;
+    entry.target.kind = TargetKind::kProcess;
+    entry.target.process = {1, 1, "worker"};
+    entry.target.pid_namespace = std::stoull(outside.said());
+    entry.boot_id = ops_->boot_id().value();
+    const FaultNamespace space = PidNamespace{entry.target.pid_namespace};
+    ASSERT_NE(entry.target.pid_namespace, 0U);
+    {
+        auto journal = Journal::create(*ops_, folder_, "run", "host");
+        ASSERT_TRUE(journal.has_value() && journal->intent(entry).has_value());
+    }
+    give_journals_to(kSomebody);
+    const auto expect_out_of_reach = [&](const Result<RecoverReport>& report) {
+        ASSERT_TRUE(report.has_value()) << report.error().to_line();
+        ASSERT_THAT(report->faults, SizeIs(1));
+        EXPECT_EQ(report->faults[0].out_of_reach, std::optional(space));
+        EXPECT_THAT(report->faults[0].error, HasSubstr(fmt::format("pid:[{}]", outside.said())));
+    };
+    const JournalFolder folder{folder_, kSomebody, kSomebody};
+    for (const bool there : {true, false}) {
+        as_user(kSomebody, [&] {
+            expect_out_of_reach(FaultKeeper::recover(*ops_, folder_));
+            EXPECT_FALSE(is_proven_gone(space)) << "a user cannot look everywhere";
+            FaultKeeper keeper = open_keeper(*ops_, options("next"));
+            expect_out_of_reach(keeper.leftovers());
+            EXPECT_TRUE(keeper.close().has_value());
+        });
+        if (there) {
+            expect_out_of_reach(recover_foreign(folder));
+            outside.end();
+        }
+    }
+    const auto expect_closed = [&](const Result<RecoverReport>& report) {
+        ASSERT_TRUE(report.has_value()) << report.error().to_line();
+        ASSERT_THAT(report->faults, SizeIs(1));
+        EXPECT_EQ(report->faults[0].error, "");
+        EXPECT_THAT(report->faults[0].notes, ::testing::ElementsAre(HasSubstr("is gone")));
+    };
+    if (can_tell(false)) {
+        expect_soon([&] {
+            waitpid(-1, nullptr, WNOHANG); // as above
+            return is_proven_gone(space);
+        });
+        expect_closed(recover_foreign(folder));
+    } else {
+        std::printf("nobody here can tell what is gone by looking\n");
+        expect_out_of_reach(recover_foreign(folder));
+        as_user(kSomebody, [&] { expect_closed(recover_folder(*ops_, folder_, {{space}, {}})); }); // as if told
+    }
+    EXPECT_THAT(list_journals(folder_).value(), IsEmpty());
+}
+
+TEST_F(OutOfReach, ANumberThatWasGivenAgainIsNoNamespaceOfBefore) {
+    Holder holder([] { return unshare(CLONE_NEWNET) == 0 ? own_netns() : ""; });
+    const NetnsIdentity now = holder.netns();
+    ASSERT_NE(now.cookie, 0U);
+    EXPECT_FALSE(is_proven_gone(now));
+    EXPECT_TRUE(is_proven_gone(NetnsIdentity{now.inode, now.cookie + 1'000'000, {}}));
 }
 
 TEST_F(OutOfReach, AProcessThatProcHidesIsNotGone) {
