@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/json_text.hpp"
+#include "reports/facts.hpp"
 #include "reports/text.hpp"
 
 namespace railbreak::reports {

@@ -10,6 +10,7 @@
 
 #include "base/units.hpp"
 #include "harness/cli/plan_arguments.hpp"
+#include "harness/cli/plan_output.hpp"
 
 namespace railbreak::cli {
 
